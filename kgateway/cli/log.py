@@ -16,7 +16,13 @@ from kgateway.broker.log.files.local_disk import ReadOnlyDisk
 from kgateway.broker.log.inspection.dump import DumpLine, DumpRequest, dump, dump_partition, segments
 from kgateway.broker.log.inspection.findings import Finding, Tally
 from kgateway.broker.log.inspection.log_check import check_log
-from kgateway.broker.log.inspection.log_paths import NoLog, is_data_folder, is_partition_folder, no_log_in
+from kgateway.broker.log.inspection.log_paths import (
+    PARTITION_OR_SEGMENT,
+    NoLog,
+    is_data_folder,
+    is_partition_folder,
+    no_log_in,
+)
 from kgateway.cli.common.errors import FAILED, MISTAKE, CommandError
 from kgateway.cli.common.json_document import Json, json_line
 from kgateway.cli.common.output import cut, size, width
@@ -27,7 +33,7 @@ from kgateway.cli.produce.record_json import record_fields
 from kgateway.observe.printable import printable
 from kgateway.plurals import counted
 
-_WHERE = "a data folder, the folder of a partition, or a .log file"
+_WHERE = f"a data folder, {PARTITION_OR_SEGMENT}"
 
 
 def _add_partition(parser: ArgumentParser) -> None:

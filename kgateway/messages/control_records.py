@@ -1,8 +1,8 @@
 """
-Control records: the markers that end a transaction within a log.
+Control records: what a broker writes into a log between the records of producers.
 """
 
-from kgateway.wire.schema import Message
+from kgateway.wire.schema import Message, Struct
 from kgateway.wire.types import i16, i32
 
 
@@ -11,7 +11,7 @@ class ControlRecordTypeSchema(Message, versions="0"):
     Key of every control record, behind an i16 version.
     """
 
-    type: i16  # 0 abort, 1 commit; 2 and up are KRaft's own
+    type: i16  # 0 abort, 1 commit, 2 leader change; 3 and up are in KRaft's own log only
 
 
 class EndTxnMarker(Message, versions="0"):
@@ -20,3 +20,17 @@ class EndTxnMarker(Message, versions="0"):
     """
 
     coordinator_epoch: i32  # a lower one than the last is fenced
+
+
+class LeaderChangeMessage(Message, versions="0", flexible="0+"):
+    """
+    Value of the control record with which a leader begins; its own first field is the version.
+    """
+
+    class Voter(Struct):
+        voter_id: i32
+
+    version: i16
+    leader_id: i32
+    voters: list[Voter]
+    granting_voters: list[Voter]

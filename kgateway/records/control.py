@@ -1,14 +1,15 @@
 """
-Markers: the control batches with which a coordinator says in the log of each partition how a transaction ended.
+Control batches: batches that a broker writes into a log, and whose records no consumer gets.
 
-A marker is one record. Its key has a version and a type, its value a version and the epoch of the coordinator, by which
-a partition recognizes one that has been replaced.
+A marker is the control batch with which a coordinator says in the log of each partition how a transaction ended. It is
+one record. Its key has a version and a type, its value a version and the epoch of the coordinator, by which a partition
+recognizes one that has been replaced.
 """
 
 from enum import IntEnum
 from typing import NamedTuple
 
-from kgateway.messages.control_records import ControlRecordTypeSchema, EndTxnMarker
+from kgateway.messages.control_records import ControlRecordTypeSchema, EndTxnMarker, LeaderChangeMessage
 from kgateway.records.batch import Batch
 from kgateway.records.builder import BatchBuilder
 from kgateway.records.record import malformed, records
@@ -25,6 +26,7 @@ class ControlKind(IntEnum):
 
     ABORT = 0
     COMMIT = 1
+    LEADER_CHANGE = 2
 
 
 class Marker(NamedTuple):
@@ -44,6 +46,17 @@ def marker_batch(producer_id: int, producer_epoch: int, marker: Marker, timestam
     builder.append(
         _PREFIX + encode(ControlRecordTypeSchema(type=kind), _VERSION),
         _PREFIX + encode(EndTxnMarker(coordinator_epoch=marker.coordinator_epoch), _VERSION),
+        timestamp=timestamp_ms,
+    )
+    return builder.batch()
+
+
+def leader_change_batch(leader_id: int, timestamp_ms: int) -> Batch:
+    builder = BatchBuilder(is_control=True)
+    change = LeaderChangeMessage(version=_VERSION, leader_id=leader_id, voters=[], granting_voters=[])
+    builder.append(
+        _PREFIX + encode(ControlRecordTypeSchema(type=ControlKind.LEADER_CHANGE), _VERSION),
+        encode(change, _VERSION),
         timestamp=timestamp_ms,
     )
     return builder.batch()

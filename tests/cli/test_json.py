@@ -73,7 +73,8 @@ def test_a_failure_is_an_object(tool: Tool, given: tuple[str, ...], exit_code: i
     error = ended.json["error"]
     assert (ended.code, error["command"], error["code"]) == (exit_code, command, code)
     [line] = ended.err.splitlines()
-    assert line.removeprefix(f"kgateway {command}: ").removeprefix("error: ") == error["message"]
+    told = line.removeprefix(f"kgateway {command}: ").removeprefix("error: ")
+    assert told.removeprefix(f"{code}: ") == error["message"]
     without = tool(*given)
     assert (without.code, without.out, without.err.splitlines()) == (exit_code, b"", [line])
 

@@ -465,6 +465,8 @@ def test_a_part_of_a_folder(data: Path, run: Run) -> None:
         ),
         (["."], ". is not a data folder; did you mean data?"),
         (["elsewhere"], "elsewhere is not a data folder; did you mean elsewhere/kgateway-data?"),
+        (["elsewhere/twistd.log"], "elsewhere/twistd.log cannot be checked on its own; name a data folder"),
+        (["elsewhere/0.log"], "elsewhere/0.log cannot be checked on its own; name a data folder"),
         (["empty"], "empty is neither a data folder nor the folder of a partition"),
         (
             ["kafka"],
@@ -478,7 +480,8 @@ def test_paths_that_cannot_be_checked(data: Path, run: Run, arguments: list[str]
     """
     Path("empty").mkdir()
     Path("elsewhere").mkdir()
-    Path("elsewhere/twistd.log").touch()
+    for name in ("elsewhere/twistd.log", "elsewhere/0.log"):
+        Path(name).touch()
     shutil.copytree(data, "elsewhere/kgateway-data")
     Path("kafka").mkdir()
     Path("kafka/meta.properties").write_text("version=1\nnode.id=1\n")

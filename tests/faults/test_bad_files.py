@@ -4,13 +4,16 @@ and reports the damage.
 """
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from kgateway.wire.errors import ErrorCode
-from tests.faults.worlds import DATA, TOPIC, Got, World, checked, filled, flip
+from tests.faults.worlds import DATA, PATIENCE_S, TOPIC, Got, World, checked, filled, flip
 
 PARTITION = Path(DATA) / f"{TOPIC}-0"
 SEALED, ACTIVE = f"{0:020d}.log", f"{10:020d}.log"  # of 13 records, five in a segment
@@ -129,6 +132,31 @@ def test_a_byte_changed_after_a_crash(tmp_path: Path, name: str, count: int, bad
         check_all_but(world, values, bad)
         world.wait_for(f"{name}, byte {position}: the CRC of the batch does not match its contents")
         assert world.produce(b"more") == (ErrorCode.NONE, 13)
+
+
+def test_consumers_get_past_records_that_are_lost(tmp_path: Path, values: list[bytes]) -> None:
+    """
+    The last record is damaged: consumers that wait for it go on to the end, as if it had been compacted away.
+    """
+    path = tmp_path / PARTITION / ACTIVE
+    flip(path, path.stat().st_size - 1)
+    last = len(values) - 1
+    with World(tmp_path) as world:
+        world.wait_for(f"offsets {last} to {last} are missing after it; consumers continue from {last + 1}")
+        for start in ("beginning", str(last)):
+            consume = ["consume", TOPIC, "--bootstrap", world.bootstrap, "--from", start, "--json"]
+            ended = subprocess.run(
+                [sys.executable, "-m", "kgateway", *consume], capture_output=True, timeout=PATIENCE_S, check=True
+            )
+            assert len(ended.stdout.splitlines()) == (last if start == "beginning" else 0)
+        configs = {"bootstrap.servers": world.bootstrap, "group.id": "g", "enable.partition.eof": True}
+        consumer = Consumer(configs)
+        consumer.assign([TopicPartition(TOPIC, 0, last)])
+        message = consumer.poll(PATIENCE_S)
+        assert message.error().code() == KafkaError._PARTITION_EOF
+        assert message.offset() == last + 2
+        consumer.close()
+        assert world.produce(b"more") == (ErrorCode.NONE, last + 2)
 
 
 def truncate(path: Path) -> None:

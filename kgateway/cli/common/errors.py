@@ -27,6 +27,12 @@ class Problem(NamedTuple):
     def of(cls, error: "KafkaError", message: str | None = None) -> Self:
         return cls(error.code.name, message or str(error))
 
+    def for_json(self) -> dict[str, str]:
+        """
+        The fields, without the code at the beginning of the message, where people read it.
+        """
+        return {"code": self.code, "message": self.message.removeprefix(f"{self.code}: ")}
+
 
 class CommandError(Exception):
     """

@@ -18,7 +18,7 @@ def error_of(problem: Problem | None) -> Json:
     """
     The key for a part that failed, such as one of several topics.
     """
-    return {"error": problem._asdict()} if problem else {}
+    return {"error": problem.for_json()} if problem else {}
 
 
 def json_line(value: Json) -> str:
@@ -40,7 +40,7 @@ def lines(output: Iterable[str | Json], command: str, wants_json: Callable[[], b
     except (CommandError, SystemExit) as end:
         failure = end
     if isinstance(failure, CommandError) and wants_json():
-        error = {"error": {"command": command, **failure.problem._asdict()}}
+        error = {"error": {"command": command, **failure.problem.for_json()}}
         yield json.dumps(document | error, indent=2) if document else json_line(error)
     elif document:
         yield json.dumps(document, indent=2)

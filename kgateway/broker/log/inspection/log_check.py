@@ -39,7 +39,7 @@ from kgateway.broker.log.inspection.log_paths import (
 )
 from kgateway.broker.log.inspection.partition_check import UNKNOWN_FILE, PartitionCheck, SegmentCheck
 from kgateway.broker.log.segments.damage import base_of
-from kgateway.broker.log.segments.file_names import LOG
+from kgateway.broker.log.segments.file_names import is_of_segment
 from kgateway.cluster.partition import EARLIEST_OFFSET
 from kgateway.topic_partition import TopicPartition
 
@@ -226,8 +226,8 @@ class FolderCheck:
             told = offsets.get(partition, 0)
             if told > end:
                 what = f"it has partition {partition} up to offset {told}, but the log ends at {end}"
-                remedy = "records are lost; before the next start, restore the partition's folder from a copy"
-                yield Finding(self._path / name, what, f"{remedy}, or their offsets are given to other records")
+                remedy = "records are lost; with the gateway stopped, restore the partition's folder from a copy"
+                yield Finding(self._path / name, what, f"{remedy}; without one, consumers skip their offsets")
 
     def _settled_counts(self) -> bool:
         """
@@ -304,7 +304,7 @@ def check_log(path: Path, disk: Disk, *, holder: str | None = None, only: Collec
 
 def _segment(path: Path, disk: Disk) -> tuple[Survey, Steps]:
     size = disk.names(path.parent)[path.name] if path.exists() else 0
-    if path.exists() and LOG not in path.suffixes:
+    if path.exists() and not is_of_segment(path.name):
         raise NoLog(f"{path} cannot be checked on its own; name a data folder, {PARTITION_OR_SEGMENT}")
     survey = Survey(disk, is_ours=False, in_use=False, was_clean=False)
     survey.tally.bytes_in_all = size

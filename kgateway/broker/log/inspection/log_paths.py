@@ -11,7 +11,7 @@ from kgateway.broker.log.data_folder.start_file import START
 from kgateway.broker.log.files.disk import Disk
 from kgateway.broker.log.segments.file_names import LOG, offsets_of
 
-PARTITION_OR_SEGMENT = "the folder of a partition or a .log file"
+PARTITION_OR_SEGMENT = "the folder of a partition, or a segment such as 00000000000000000000.log"
 _SUGGESTIONS_MAX = 3
 
 

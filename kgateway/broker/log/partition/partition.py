@@ -30,11 +30,12 @@ from kgateway.broker.partition.base import PartitionBase
 from kgateway.broker.partition.listeners import OffsetWaiters
 from kgateway.broker.partition.producer_snapshot import SNAPSHOT
 from kgateway.broker.partition.retention import LogExtent, expired, retention_limits
-from kgateway.cluster.partition import EARLIEST_OFFSET, EpochEnd, Isolation, Read, TimestampAndOffset
+from kgateway.cluster.partition import EARLIEST_OFFSET, EpochEnd, Isolation, Origin, Read, TimestampAndOffset
 from kgateway.cluster.view import Topic
 from kgateway.interfaces import IPartition
 from kgateway.log_messages import PARTITION_OFFLINE
 from kgateway.records.batch import Batch, placed
+from kgateway.records.control import leader_change_batch
 from kgateway.topic_partition import TopicPartition
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.types import Buffer
@@ -140,6 +141,15 @@ class LogPartition(PartitionBase):
         else:
             self.high_watermark = self.log_end
             self._flush_policy.wrote(config, header.records_count)
+
+    def end_gap(self) -> None:
+        """
+        Write a control batch after missing offsets at the end of the log: without any batch there, a consumer would
+        wait in front of them until the next record is produced.
+        """
+        leader_id = self.topic.partitions[self.index].leader_id
+        appended = self.append(leader_change_batch(leader_id, self._now_ms()), Origin.COORDINATOR)
+        appended.ignore(appended.stored, appended.committed)
 
     def _roll(self) -> None:
         """

@@ -172,6 +172,9 @@ class PartitionRegistry:
         if not partition.settled:
             self.changed.append(partition)
         self.open[topic.id, index] = partition
+        if recovered.ends_in_gap:
+            with suppress(KafkaError):  # which is logged already
+                partition.end_gap()
         topic_partition = TopicPartition(topic.name, index)
         if not partition.log_end and topic_partition not in self._checkpoints.settled:
             # Checkpointed at once: as long as the machine runs, nothing of an empty log can be missing.

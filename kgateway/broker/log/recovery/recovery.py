@@ -69,6 +69,7 @@ class Recovered:
     clean: bool  # everything is synced, side files too
     snapshot: int  # the offset of the producer snapshot; without one the earliest
     epochs_unknown: range  # offsets whose leader epoch is in no file, only in their batches
+    ends_in_gap: bool  # the last offsets are missing
     left_over: list[Path]  # files that are to be removed
     faults: list[str] = field(default_factory=list)
 
@@ -151,6 +152,7 @@ class Recovery:
             clean=clean,
             snapshot=self._snapshot_offset,
             epochs_unknown=range(epochs_from, segment_list.end_offset),
+            ends_in_gap=segment_list.ends_in_gap and log_start < segment_list.end_offset,
             left_over=self._contents.left_over,
             faults=self._faults,
         )

@@ -15,6 +15,7 @@ CLEANED_SUFFIX = ".cleaned"  # of a file that compaction has written, until it r
 DELETED_SUFFIX = ".deleted"  # of a deleted file, which is removed later
 COMPACTED = "kgateway.compacted"  # decides which compacted segments count (segment_swap.py)
 SUFFIXES = (LOG, INDEX, TIME_INDEX, ABORTED_INDEX, SNAPSHOT)  # of a segment's files
+_SEGMENT = re.compile(r"[0-9]{20}\.log(\..*)?")
 _NUMBERED = re.compile(r"([0-9]{20})(\.[a-z]+)")
 
 
@@ -32,6 +33,13 @@ def numbered(name: str) -> tuple[int, str] | None:
     found = _NUMBERED.fullmatch(name)
     is_ours = found and found[2] in SUFFIXES and int(found[1]) <= LONG_MAX
     return (int(found[1]), found[2]) if found and is_ours else None
+
+
+def is_of_segment(name: str) -> bool:
+    """
+    Whether it names a segment, or what compaction, a deletion or recovery has made of one.
+    """
+    return _SEGMENT.fullmatch(name) is not None
 
 
 def offsets_of(names: Iterable[str], suffix: str) -> list[int]:

@@ -67,6 +67,14 @@ class SegmentList:
         last = self.segments[-1]
         return LogEnd(last.next_offset, last.base_offset, last.size)
 
+    @property
+    def ends_in_gap(self) -> bool:
+        """
+        Whether no batch has the offset before the end.
+        """
+        last = self.segments[-1]
+        return len(self.segments) > 1 and not last.size and self.segments[-2].next_offset < last.base_offset
+
     def segment_of(self, offset: int) -> Segment:
         """
         The segment that has the offset, or the first one after it.
