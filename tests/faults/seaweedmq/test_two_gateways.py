@@ -353,10 +353,11 @@ def is_closed(gateway: Gateway) -> bool:
     """
     Whether no process listens at its port.
     """
-    try:
-        Client(gateway.port).socket.close()
-    except ConnectionRefusedError:
-        return True
+    with suppress(ConnectionResetError):  # it is just being closed
+        try:
+            Client(gateway.port).socket.close()
+        except ConnectionRefusedError:
+            return True
     return False
 
 
