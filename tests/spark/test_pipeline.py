@@ -119,7 +119,7 @@ def test_the_page_shows_the_program() -> None:
     """
     The excerpts equal the program's lines except for their indentation.
     """
-    excerpts = re.findall(r"^```py\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    excerpts = re.findall(r"^```(?:py|sql)\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
     program = "\n".join(line.strip() for line in PROGRAM.read_text().splitlines())
     assert len(excerpts) >= 4
     for excerpt in excerpts:
