@@ -87,6 +87,7 @@ def test_serve_is_twistd(monkeypatch: pytest.MonkeyPatch, options: list[str]) ->
     """
     given: list[list[str]] = []
     monkeypatch.setattr("twisted.scripts.twistd.run", lambda: given.append(sys.argv))
+    monkeypatch.setattr("gc.set_threshold", lambda *thresholds: None)  # this process goes on
     monkeypatch.setattr("sys.argv", ["kgateway", "serve", *options])
     assert main() == 0
     assert given == [["kgateway serve", "-n", "--pidfile=", "kgateway", *options]]

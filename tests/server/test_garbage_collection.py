@@ -3,7 +3,10 @@ Garbage collection as the process configures it.
 """
 
 import gc
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -44,3 +47,21 @@ def test_cycles_are_collected() -> None:
         cycle: list[object] = []
         cycle.append(cycle)
     assert gc.get_stats()[0]["collected"] > before
+
+
+_STARTS = """
+import gc, sys
+from twisted.internet import reactor
+from kgateway.cli.main import main
+reactor.callWhenRunning(reactor.callLater, 0, reactor.stop)
+before = gc.get_stats()[2]["collections"]
+main(["serve", "--listen", "tcp:0:interface=127.0.0.1", "--broker", "memory:"])
+print("full collections:", gc.get_stats()[2]["collections"] - before, file=sys.__stdout__)
+"""
+
+
+def test_a_start_is_not_delayed_by_full_collections(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _STARTS]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
+    assert " is ready: " in ended.stdout
+    assert ended.stdout.splitlines()[-1] == "full collections: 0"
