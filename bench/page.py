@@ -14,6 +14,8 @@ The template is a page in Markdown with these directives in it:
  - `{{ratios PACKAGE | PATTERN | PATTERN ...}}`: the least and the largest ratio of the rows whose WORK matches
  - `{{missed DATE PACKAGE | PATTERN | PATTERN ...}}` to `{{end}}`: text that stands there only while one of these rows
    misses its goal; DATE is the day of the results that it explains
+
+PACKAGE is `kafka`, `seaweedmq`, or `compiled` for results of bench.kafka that were measured with compiled modules.
 """
 
 import argparse
@@ -25,6 +27,7 @@ from fnmatch import fnmatchcase
 from importlib import import_module
 from pathlib import Path
 from textwrap import fill
+from typing import Any
 
 from bench.kafka.rounds import Workload
 from bench.plot import drawn
@@ -35,13 +38,14 @@ _TEMPLATE = Path(__file__).with_name("benchmarks.md.in")
 _MEASURED = Path(__file__).with_name("measured")
 _DOCS = _ROOT / "docs"
 _IMAGES = "images/benchmarks"
-_OTHERS = {"kafka": "Kafka", "seaweedmq": "the Go gateway"}
+_OTHERS = {"kafka": "Kafka", "compiled": "Kafka", "seaweedmq": "the Go gateway"}
+_BENCHMARKS = {"compiled": "kafka"}  # the package of a benchmark, where it has another name
 _WIDTH = 120
 _UNKNOWN = "?"
 _DIRECTIVE = re.compile(r"\{\{(\w+) ([^}]*)\}\}")
 _CONDITIONAL = re.compile(r"^\{\{missed (\S+) (\w+) \| ([^}]*)\}\}\n(.*?)^\{\{end\}\}\n", re.DOTALL | re.MULTILINE)
 
-Key = tuple[str, str, str]  # the other server, the work, the unit
+Key = tuple[str, str, str]  # the package, the work, the unit
 
 
 class Measurements:
@@ -56,7 +60,7 @@ class Measurements:
         self._used: set[Key | str] = set()
         goals: dict[Key, str] = {}
         for package in _OTHERS:
-            for name in import_module(f"bench.{package}.__main__").MEASURED:
+            for name in _benchmark(package, "__main__").MEASURED:
                 goals |= _goals(package, name)
         read = {path.name: Results.read(path) for path in sorted(folder.glob("*.json"))}
         for name, results in sorted(read.items(), key=lambda item: item[1].origin.date):
@@ -64,7 +68,7 @@ class Measurements:
                 self.complaints.append(f"{name} is of a short run, and is not used")
                 continue
             for row in results.rows:
-                key = (results.other, row.work, row.unit)
+                key = (_package_of(results), row.work, row.unit)
                 self._rows[key] = replace(row, goal=goals.get(key, row.goal)), results.origin
             for subject, tables in results.tables.items():
                 self._tables[subject] = tables, results.origin
@@ -90,8 +94,8 @@ class Measurements:
         """
         return [
             found
-            for (other, work, _), found in self._rows.items()
-            if other == _OTHERS[package] and any(fnmatchcase(work, pattern) for pattern in patterns)
+            for (of_package, work, _), found in self._rows.items()
+            if of_package == package and any(fnmatchcase(work, pattern) for pattern in patterns)
         ]
 
     def tables(self, subject: str) -> tuple[Sequence[Table], Origin] | None:
@@ -209,8 +213,18 @@ def _goals(package: str, name: str) -> dict[Key, str]:
     """
     The rows of a workload, and the goals that they have today, which may not be those of the day of the results.
     """
-    workload: Workload = import_module(f"bench.{package}.{name}").WORKLOAD
-    return {(_OTHERS[package], row.work, row.unit): str(row.goal or "") for row in workload.rows}
+    workload: Workload = _benchmark(package, name).WORKLOAD
+    return {(package, row.work, row.unit): str(row.goal or "") for row in workload.rows}
+
+
+def _benchmark(package: str, module: str) -> Any:
+    return import_module(f"bench.{_BENCHMARKS.get(package, package)}.{module}")
+
+
+def _package_of(results: Results) -> str:
+    if results.other == _OTHERS["compiled"] and results.origin.is_compiled:
+        return "compiled"
+    return next(package for package, other in _OTHERS.items() if other == results.other)
 
 
 def _split(arguments: str) -> list[str]:

@@ -54,6 +54,10 @@ class Origin:
         return self.date[:10]
 
     @property
+    def is_compiled(self) -> bool:
+        return "(compiled)" in self.versions.get("kgateway", "")
+
+    @property
     def versions_told(self) -> str:
         return ", ".join(f"{program} {version}" for program, version in self.versions.items())
 

@@ -3,6 +3,7 @@ docs/benchmarks.md, which `python -m bench.page` makes of results files.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +133,21 @@ def test_results_that_are_not_shown_are_named(tmp_path: Path) -> None:
     """
     tables = {"idle": [Table(["n"], ["---"], [["1"]])]}
     found = made(tmp_path, results("2026-11-20", [row(ACK, 1), row("renamed", 1)], tables=tables))
-    assert found.complaints == ["the page does not show Kafka, renamed, ms", "the page does not show idle"]
+    assert found.complaints == ["the page does not show idle", "the page does not show kafka, renamed, ms"]
+
+
+def test_compiled_modules_have_results_of_their_own(tmp_path: Path) -> None:
+    """
+    They replace none of the pure ones, and have the same goals.
+    """
+    pure = results("2026-11-20", [row(ACK, 0.5)])
+    origin = replace(pure.origin, date="2026-11-21", versions={"kgateway": "0.1.0 (compiled)"})
+    template = "{{compared acks | The acks | kafka.latency}}\n\n{{compared compiled | Compiled | compiled.latency}}"
+    found = made(tmp_path, pure, replace(pure, origin=origin, rows=[row(ACK, 3)]), template=template)
+    first, second = (line for line in found.text.splitlines() if line.startswith(f"| {ACK} |"))
+    assert "| 0.50 | <= 1 | met |" in first
+    assert "| 3.00 | <= 1 | **MISSED** |" in second
+    assert found.complaints == [f"no text explains a missed goal: compiled, {ACK}"]
 
 
 def test_a_missing_value_is_named(tmp_path: Path) -> None:
