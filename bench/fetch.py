@@ -46,10 +46,11 @@ def consume(kafka: Kafka) -> None:
     reader.close()
 
 
-def count_bytes(port: int, topic: str = TOPIC, isolation_level: int = 0) -> None:
+def count_bytes(port: int, topic: str = TOPIC, isolation_level: int = 0) -> int:
     """
-    Fetch all batches, and parse only their headers.
+    Fetch all batches, and parse only their headers. Returns how many offsets they have.
     """
+    offsets = 0
     with Client(port) as client:
         for index in range(PARTITIONS):
             offset = 0
@@ -67,6 +68,8 @@ def count_bytes(port: int, topic: str = TOPIC, isolation_level: int = 0) -> None
                 if not data:
                     break
                 offset = batches_end(data)
+            offsets += offset
+    return offsets
 
 
 def batches_end(data: memoryview) -> int:

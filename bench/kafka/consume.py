@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from bench.kafka.clients import create_topic, fill, read, reader
+from bench.fetch import count_bytes
+from bench.kafka.clients import create_topic, fill, read, reader, records_in
 from bench.kafka.java import output
 from bench.kafka.page_cache import drop, read_from_disk
 from bench.kafka.rounds import Plan, Workload
@@ -37,6 +38,18 @@ def _with_librdkafka(server: Server, count: int) -> tuple[float, Cost]:
     return took.seconds, took
 
 
+def _with_one_that_counts(server: Server, count: int) -> tuple[float, Cost]:
+    counted = 0
+
+    def consume() -> None:
+        nonlocal counted
+        counted = count_bytes(server.port, TOPIC)
+
+    took = cost(server.pid, consume)
+    assert counted == records_in(server, TOPIC), f"{server.name} has handed out {counted} records"
+    return took.seconds, took
+
+
 def _with_java(server: Server, count: int) -> tuple[float, Cost]:
     """
     The seconds without the start of the program, which compiles itself; the client's processor time is with it.
@@ -55,7 +68,7 @@ def _with_java(server: Server, count: int) -> tuple[float, Cost]:
 def _run(server: Server, plan: Plan) -> Sequence[Measured]:
     return [
         measured
-        for consume in (_with_librdkafka, _with_java)
+        for consume in (_with_librdkafka, _with_java, _with_one_that_counts)
         for measured in _cold_and_warm(server, plan.part(_RECORDS), consume)
     ]
 
@@ -79,7 +92,7 @@ WORKLOAD = Workload(
     "consume",
     [
         Row(f"consume, {client}, {state}", "MB/s", at_least(1.0), "GB", "{:.0%} from disk")
-        for client in ("confluent-kafka", "Java's consumer")
+        for client in ("confluent-kafka", "Java's consumer", "a client that counts")
         for state in ("cold", "warm")
     ],
     _run,
