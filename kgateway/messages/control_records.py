@@ -2,8 +2,9 @@
 Control records: what a broker writes into a log between the records of producers.
 """
 
-from kgateway.wire.schema import Message, Struct
+from kgateway.wire.schema import Message, Struct, v
 from kgateway.wire.types import i16, i32
+from kgateway.wire.uuids import Uuid
 
 
 class ControlRecordTypeSchema(Message, versions="0"):
@@ -22,13 +23,16 @@ class EndTxnMarker(Message, versions="0"):
     coordinator_epoch: i32  # a lower one than the last is fenced
 
 
-class LeaderChangeMessage(Message, versions="0", flexible="0+"):
+class LeaderChangeMessage(Message, versions="0-1", flexible="0+"):
     """
     Value of the control record with which a leader begins; its own first field is the version.
+
+     - v1: voter_directory_id (KIP-853)
     """
 
     class Voter(Struct):
         voter_id: i32
+        voter_directory_id: Uuid = v("1+")
 
     version: i16
     leader_id: i32

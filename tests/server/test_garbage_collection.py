@@ -64,4 +64,4 @@ def test_a_start_is_not_delayed_by_full_collections(tmp_path: Path) -> None:
     command = [sys.executable, "-c", _STARTS]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
     assert " is ready: " in ended.stdout
-    assert ended.stdout.splitlines()[-1] == "full collections: 0"
+    assert "full collections: 0" in ended.stdout.splitlines()
