@@ -125,6 +125,14 @@ class Cluster:
 
         return retry(attempt, patience_s, report)
 
+    def limit_patience(self, patience_s: float) -> None:
+        """
+        Wait at most this long from now on: the program is about to end.
+        """
+        self._patience_s, self._answer_s = min(self._patience_s, patience_s), min(self._answer_s, patience_s)
+        for connection in self._connections.values():
+            connection.limit_patience(patience_s)
+
     def close(self) -> None:
         """
         Close all connections; later requests open new ones.

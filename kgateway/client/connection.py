@@ -109,6 +109,9 @@ class Connection:
         """
         self._versions_offered()
 
+    def limit_patience(self, patience_s: float) -> None:
+        self._patience_s = min(self._patience_s, patience_s)
+
     def close(self) -> None:
         self._socket.close()
 

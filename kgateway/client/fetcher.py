@@ -25,7 +25,8 @@ _CONSUMER = -1
 
 class Fetched(NamedTuple):
     """
-    One partition's part of a Fetch answer. It has no batches at the end of the log, or if the offset is out of range.
+    One partition's part of a Fetch answer. It has no batches at the end of the log, if the offset is out of range, or if
+    the records are damaged.
     """
 
     partition: TopicPartition
@@ -33,6 +34,7 @@ class Fetched(NamedTuple):
     readable: int  # the high watermark, or the last stable offset
     aborted: list[tuple[int, int]]  # the producer and the first offset of each aborted transaction
     is_out_of_range: bool = False
+    damage: KafkaError | None = None
 
 
 class Fetcher:
@@ -59,14 +61,18 @@ class Fetcher:
     def poll(self, wait_ms: int) -> list[Fetched]:
         """
         Fetch what is available, or wait at most this long for it. If the start of a log has been removed, as by
-        retention, reading continues with its first record.
+        retention, reading continues with its first record. Damaged records are an error once no other partition has
+        anything to read.
         """
-        return self._cluster.retry(partial(self._poll, wait_ms), reconnect=True)
+        return _readable(self._cluster.retry(partial(self._poll, wait_ms), reconnect=True))
 
     def fetch(self, wait_ms: int) -> list[Fetched]:
         """
         Fetch once, without a retry; the caller handles an offset that is out of range.
         """
+        return _readable(self._fetch(wait_ms))
+
+    def _fetch(self, wait_ms: int) -> list[Fetched]:
         if not self.positions.keys() <= self._leaders.keys():
             self._leaders = leaders_of_all(self._cluster, self.positions)
         leaders, self._leaders = self._leaders, {}  # unless all goes well
@@ -95,7 +101,7 @@ class Fetcher:
             self.positions[fetched.partition] = batch.header.last_offset + 1
 
     def _poll(self, wait_ms: int) -> list[Fetched]:
-        fetched = self.fetch(wait_ms)
+        fetched = self._fetch(wait_ms)
         for one in fetched:
             if one.is_out_of_range:
                 self._seek_to_start(one.partition)
@@ -150,6 +156,8 @@ class Fetcher:
         readable = part.last_stable_offset if self._committed_only else part.high_watermark
         if part.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             return Fetched(one, [], readable, [], is_out_of_range=True)
+        if part.error_code == ErrorCode.CORRUPT_MESSAGE:
+            return Fetched(one, [], readable, [], damage=self._damage(one))
         try:
             refuse(part.error_code)
         except KafkaError as error:
@@ -159,9 +167,24 @@ class Fetcher:
         aborted = [(each.producer_id, each.first_offset) for each in part.aborted_transactions or ()]
         return Fetched(one, [*batches(data, cut_tail=True)], readable, aborted)
 
+    def _damage(self, one: TopicPartition) -> KafkaError:
+        at = self.positions[one]
+        what = f"the records at offset {at} are damaged on the server; reading can continue at a later offset"
+        return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{one}: {what}")
+
     def _seek_to_start(self, one: TopicPartition) -> None:
         start = offsets_at(self._cluster, [one], EARLIEST)[one].offset or 0
         if start <= self.positions[one]:
             beyond = f"{one} has no offset {self.positions[one]}, and it is not the next one"
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, beyond)
         self.positions[one] = start
+
+
+def _readable(fetched: list[Fetched]) -> list[Fetched]:
+    """
+    The parts without damage; raises the damage of another one if they have nothing to read.
+    """
+    damages = [one.damage for one in fetched if one.damage]
+    if damages and not any(one.batches for one in fetched):
+        raise damages[0]
+    return [one for one in fetched if not one.damage]

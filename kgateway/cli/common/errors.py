@@ -39,10 +39,10 @@ class CommandError(Exception):
     A command failed; the reason is printed on stderr and, with --json, on stdout too.
     """
 
-    def __init__(self, reason: str, exit_code: int = FAILED, code: str = FAILURE) -> None:
+    def __init__(self, reason: str, exit_code: int = FAILED, code: str | None = None) -> None:
         super().__init__(reason)
         self.exit_code = exit_code
-        self.problem = Problem(code, reason)
+        self.problem = Problem(code or (USAGE if exit_code == MISTAKE else FAILURE), reason)
 
 
 class UsageError(CommandError):
@@ -51,7 +51,7 @@ class UsageError(CommandError):
     """
 
     def __init__(self, reason: str) -> None:
-        super().__init__(reason, MISTAKE, USAGE)
+        super().__init__(reason, MISTAKE)
 
     def __str__(self) -> str:
         return f"error: {self.problem.message}"

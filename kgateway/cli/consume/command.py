@@ -109,10 +109,11 @@ def _consume(options: Namespace, cluster: Cluster) -> Iterator[str]:
             if options.group:
                 read_as_member(options, cluster, output, interrupts, partial(_note, options))
             else:
-                reader = Reader(options, cluster, partitions, output, interrupts)
-                _note(options, reader.notes)
-                while not (reader.is_over or interrupts.came):
-                    reader.step()
+                begin = partial(Reader, options, cluster, partitions, output, interrupts)
+                if reader := interrupts.unless_interrupted(begin):
+                    _note(options, reader.notes)
+                    while not (reader.is_over or interrupts.came):
+                        reader.step()
         finally:
             if not options.quiet and not isinstance(sys.exception(), BrokenPipeError | Unwritable):
                 seconds = time.monotonic() - began

@@ -124,7 +124,7 @@ class Reader:
         """
         Write out the records that have arrived, or wait a little.
         """
-        for fetched in self._fetching.poll(_WAIT_MS):
+        for fetched in self._interrupts.unless_interrupted(partial(self._fetching.poll, _WAIT_MS)) or ():
             self._write(fetched)
             if self._ends.has_enough or self._interrupts.came:
                 break

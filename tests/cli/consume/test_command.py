@@ -290,6 +290,37 @@ def test_a_restarted_server(tmp_path: Path) -> None:
         assert process.stdout.read() == b""
 
 
+def test_damaged_records(tmp_path: Path) -> None:
+    """
+    What other partitions have is printed and committed, before the error names the offset.
+    """
+    with Kafka(folder=tmp_path) as kafka:
+        tool = Tool(kafka.bootstrap)
+        topic = new_topic(tool, partitions=2)
+        producer = Producer({"bootstrap.servers": tool.bootstrap})
+        for value in (b"a", b"b", b"c"):
+            for index in range(2):
+                producer.produce(topic, value, partition=index)
+            producer.flush()
+        kafka.stop()
+        [log] = tmp_path.glob(f"*/{topic}-1/{0:020d}.log")
+        data = bytearray(log.read_bytes())
+        data[len(data) // 2] ^= 1  # in the second of three batches
+        log.write_bytes(data)
+        kafka.start()
+        tool = Tool(kafka.bootstrap)
+        for options in ([], ["--group", "group"]):
+            ended = tool("consume", topic, "--quiet", *options)
+            assert (ended.code, sorted(ended.lines)) == (1, ["a", "a", "b", "c"])
+            assert ended.err == (
+                f"kgateway consume: CORRUPT_MESSAGE: {topic}-1: the records at offset 1 are damaged on the server; "
+                "reading can continue at a later offset\n"
+            )
+        assert tool("consume", topic, "--partition", "1", "--from", "2").lines == ["c"]
+        [group] = tool("groups", "describe", "group", "--json").json["groups"]
+        assert [part["committed"] for part in group["partitions"]] == [3, 1]
+
+
 class TestGroup:
     """
     The command as a member of a group.

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 
 import pytest
@@ -139,6 +139,43 @@ def test_a_join_is_interrupted() -> None:
             assert process.wait(PATIENCE_S) == 0
         [group] = tool("groups", "describe", "group", "--json").json["groups"]
         assert group["members"] == []
+
+
+def unanswered(kafka: Kafka) -> str:
+    os.kill(kafka.pid, signal.SIGSTOP)
+    return "did not send"
+
+
+def dead(kafka: Kafka) -> str:
+    kafka.kill()
+    return "nothing listens at"
+
+
+@pytest.mark.parametrize("gone", [unanswered, dead])
+@pytest.mark.parametrize("is_member", [False, True])
+def test_a_server_that_is_gone_holds_up_nothing(kafka: Kafka, gone: Callable[[Kafka], str], is_member: bool) -> None:
+    """
+    A signal ends a fetch that is retried; a member has a few seconds to commit.
+    """
+    tool = Tool(kafka.bootstrap)
+    topic = filled(tool)
+    command = ["consume", topic, "--follow", *(["--group", "group"] if is_member else [])]
+    with tool.start(*command, start_new_session=True) as process:
+        read(process)
+        told = gone(kafka)
+        time.sleep(1)  # until it has noticed; if it has not yet, the test is easier
+        began = time.monotonic()
+        process.send_signal(TERM)
+        try:
+            code = process.wait(PATIENCE_S)
+        finally:
+            process.kill()
+            with suppress(ProcessLookupError):
+                os.kill(kafka.pid, signal.SIGCONT)
+        assert time.monotonic() - began < (9 if is_member else 2)
+        assert process.stderr
+        complaints = process.stderr.read().decode()
+        assert (code, told in complaints) == ((1, True) if is_member else (0, False))
 
 
 def test_a_late_second_signal_ends_the_process(kafka: Kafka) -> None:
