@@ -25,8 +25,8 @@ _CONSUMER = -1
 
 class Fetched(NamedTuple):
     """
-    One partition's part of a Fetch answer. It has no batches at the end of the log, if the offset is out of range, or if
-    the records are damaged.
+    One partition's part of a Fetch answer. It has no batches at the end of the log, if the offset is out of range, or
+    if the records are damaged.
     """
 
     partition: TopicPartition

@@ -18,9 +18,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kgateway.cli.common import values
 from kgateway.cli.common.errors import CommandError
 from kgateway.cli.common.times import TIMES, iso, option_time_ms
-from kgateway.cli.common.values import offset
 from kgateway.client.cluster import Cluster
 from kgateway.client.offsets import Extent, offsets_at
 from kgateway.topic_partition import TopicPartition
@@ -96,7 +96,7 @@ def add_targets(parser: ArgumentParser) -> None:
         type=partial(option_time_ms, instead="see --to-earliest"),
         help=f"to the first record since {TIMES}; UTC if no time zone is given",
     )
-    target.add_argument("--to-offset", metavar="N", type=offset, help="to this offset")
+    target.add_argument("--to-offset", metavar="N", type=values.offset, help="to this offset")
     target.add_argument("--shift-by", metavar="N", type=int, help="by N from the committed offset; back if negative")
     target.add_argument(
         "--from-file",
