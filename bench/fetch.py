@@ -5,6 +5,7 @@ confluent-kafka makes an object of each record and is the limit itself, so besid
 bytes: what it gets is what the server can do.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -88,7 +89,10 @@ def main() -> None:
     print(HEADING)
     with Kafka("--log-level", "warn", "--broker", "memory:") as kafka:
         fill(kafka)
-        reads = {"confluent-kafka": partial(consume, kafka), "a client that counts": partial(count_bytes, kafka.port)}
+        reads: dict[str, Callable[[], object]] = {
+            "confluent-kafka": partial(consume, kafka),
+            "a client that counts": partial(count_bytes, kafka.port),
+        }
         for name, read in reads.items():
             found = costs(kafka, read)
             print(row(f"fetch, {name}", "MB/s", RECORDS * RECORD_BYTES / 1e6, found), flush=True)

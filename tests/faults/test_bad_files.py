@@ -142,7 +142,6 @@ def test_consumers_get_past_records_that_are_lost(tmp_path: Path, values: list[b
     flip(path, path.stat().st_size - 1)
     last = len(values) - 1
     with World(tmp_path) as world:
-        world.wait_for(f"offsets {last} to {last} are missing after it; consumers continue from {last + 1}")
         for start in ("beginning", str(last)):
             consume = ["consume", TOPIC, "--bootstrap", world.bootstrap, "--from", start, "--json"]
             ended = subprocess.run(
@@ -153,9 +152,12 @@ def test_consumers_get_past_records_that_are_lost(tmp_path: Path, values: list[b
         consumer = Consumer(configs)
         consumer.assign([TopicPartition(TOPIC, 0, last)])
         message = consumer.poll(PATIENCE_S)
-        assert message.error().code() == KafkaError._PARTITION_EOF
-        assert message.offset() == last + 2
+        assert message is not None
+        error = message.error()
+        assert error is not None
+        assert (error.code(), message.offset()) == (KafkaError._PARTITION_EOF, last + 2)
         consumer.close()
+        world.wait_for(f"offsets {last} to {last} are missing after it; consumers continue from {last + 1}")
         assert world.produce(b"more") == (ErrorCode.NONE, last + 2)
 
 
