@@ -61,16 +61,19 @@ class Fetcher:
     def poll(self, wait_ms: int) -> list[Fetched]:
         """
         Fetch what is available, or wait at most this long for it. If the start of a log has been removed, as by
-        retention, reading continues with its first record. Damaged records are an error once no other partition has
-        anything to read.
+        retention, reading continues with its first record. The caller handles damaged records.
         """
-        return _readable(self._cluster.retry(partial(self._poll, wait_ms), reconnect=True))
+        return self._cluster.retry(partial(self._poll, wait_ms), reconnect=True)
 
     def fetch(self, wait_ms: int) -> list[Fetched]:
         """
         Fetch once, without a retry; the caller handles an offset that is out of range.
         """
-        return _readable(self._fetch(wait_ms))
+        fetched = self._fetch(wait_ms)
+        for one in fetched:
+            if one.damage:
+                raise one.damage
+        return fetched
 
     def _fetch(self, wait_ms: int) -> list[Fetched]:
         if not self.positions.keys() <= self._leaders.keys():
@@ -178,13 +181,3 @@ class Fetcher:
             beyond = f"{one} has no offset {self.positions[one]}, and it is not the next one"
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, beyond)
         self.positions[one] = start
-
-
-def _readable(fetched: list[Fetched]) -> list[Fetched]:
-    """
-    The parts without damage; raises the damage of another one if they have nothing to read.
-    """
-    damages = [one.damage for one in fetched if one.damage]
-    if damages and not any(one.batches for one in fetched):
-        raise damages[0]
-    return [one for one in fetched if not one.damage]

@@ -18,7 +18,7 @@ SMALL_FRAME_BYTES = 64 << 10
 _SMALL_SHARE = 16  # one part in sixteen is for small frames
 _SMALL_BUDGET_MIN = 4 << 20
 _UNCOLLECTED_SHARE = 4  # a quarter of the large budget may be in cycles
-_YOUNG = 1  # the generation of objects that survived at most one collection
+YOUNG = 1  # the generation of objects that survived at most one collection
 
 
 class Reservation:
@@ -92,5 +92,5 @@ class RequestMemory:
         self._uncollected += size
         if self._uncollected > self.large.limit // _UNCOLLECTED_SHARE:
             self._uncollected = 0
-            gc.collect(_YOUNG)
+            gc.collect(YOUNG)
         return self.large.reserve(size, wake)

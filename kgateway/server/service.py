@@ -35,6 +35,7 @@ from kgateway.log_messages import CANNOT_START
 from kgateway.observe.levels import LogLevels
 from kgateway.observe.profile import Profiler
 from kgateway.server.addresses import NOWHERE, PortFile
+from kgateway.server.budget import YOUNG
 from kgateway.server.discovery import discover, plugin_rows
 from kgateway.server.gateway import Gateway, StartError, StartMistake
 from kgateway.server.process.log_files import log_files, reopen_on_hangup
@@ -56,7 +57,6 @@ _MAPPED_BYTES = 32 << 20  # the most that malloc allows
 # Thresholds of the garbage collector: new objects before it scans them, a few milliseconds' work, and such collections
 # before it scans older objects too. A long poll is up to forty objects, and a thousand of them wait side by side.
 _NEW_OBJECTS, _COLLECTIONS = 50_000, 20
-_YOUNG = 1  # the generation of objects that survived at most one collection
 
 
 def allow_many_files() -> None:
@@ -95,7 +95,7 @@ def collect_cycles_seldom() -> None:
     frames in cycles are collected by their bytes (budget.py). What the start itself leaves is collected young: a full
     collection would find next to nothing, and delay the first clients.
     """
-    gc.collect(_YOUNG)
+    gc.collect(YOUNG)
     gc.freeze()
     gc.set_threshold(_NEW_OBJECTS, _COLLECTIONS, _COLLECTIONS)
 

@@ -91,6 +91,25 @@ def test_an_earlier_batch_is_skipped(server: ScriptedServer, cluster: Cluster) -
     assert fetcher.positions == {ONE: 4}
 
 
+def test_damaged_records(server: ScriptedServer, cluster: Cluster) -> None:
+    """
+    They are not fetched again and again: `poll` hands the damage out beside what it has read, and `fetch` raises it.
+    """
+    damaged = fetch_response(code=ErrorCode.CORRUPT_MESSAGE)
+    damaged.responses[0].partitions.append(fetch_response(batch(0), index=1).responses[0].partitions[0])
+    server.will(damaged, damaged)
+    fetcher = Fetcher(cluster, {ONE: 7, TWO: 0})
+    one, two = fetcher.poll(0)
+    assert str(one.damage) == (
+        "CORRUPT_MESSAGE: orders-0: the records at offset 7 are damaged on the server; reading can continue at a later "
+        "offset"
+    )
+    assert (one.batches, two.damage, len(two.batches)) == ([], None, 1)
+    with pytest.raises(KafkaError, match="orders-0: the records at offset 7 are damaged"):
+        fetcher.fetch(0)
+    assert fetcher.positions == {ONE: 7, TWO: 0}
+
+
 def test_control_batches_have_no_records(server: ScriptedServer, cluster: Cluster) -> None:
     """
     The position moves behind them, and behind batches emptied by compaction.

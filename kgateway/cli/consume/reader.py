@@ -16,6 +16,7 @@ from kgateway.client.fetcher import Fetched, Fetcher
 from kgateway.client.offsets import Extent, extents
 from kgateway.records.record import Record
 from kgateway.topic_partition import TopicPartition
+from kgateway.wire.errors import KafkaError
 
 _WAIT_MS = 500
 
@@ -112,6 +113,8 @@ class Reader:
         if options.start.kind is Kind.TIME and starts and set(starts.values()) == {None}:
             self.notes.append(f"no record has the time {iso(options.start.number)} or a later one")
         self._fetching = Fetcher(cluster, positions)
+        self._follows = options.follow
+        self._damage: KafkaError | None = None  # of a partition that is not read any more
         self._ends = _ends_of(options, cluster, logs, output)
         for one in logs:
             self._look(one)
@@ -122,14 +125,21 @@ class Reader:
 
     def step(self) -> None:
         """
-        Write out the records that have arrived, or wait a little.
+        Write out the records that have arrived, or wait a little. If a partition has damaged records, the others are
+        read to their ends before that is raised; if they are followed, it is raised at once.
         """
         for fetched in self._interrupts.unless_interrupted(partial(self._fetching.poll, _WAIT_MS)) or ():
+            if fetched.damage:
+                self._damage = self._damage or fetched.damage
+                del self._fetching.positions[fetched.partition]
+                continue
             self._write(fetched)
             if self._ends.has_enough or self._interrupts.came:
                 break
         self._output.flush()
         self.reached |= self._output.lost
+        if self._damage and not self._ends.has_enough and (self._follows or self.is_over):
+            raise self._damage
 
     def _write(self, fetched: Fetched) -> None:
         one = fetched.partition

@@ -71,6 +71,8 @@ def _last_between(
     last: Progress | None = None
     while fetching.positions[partition] < where.end:
         [fetched] = fetching.poll(_WAIT_MS)
+        if fetched.damage:
+            raise fetched.damage
         if not fetched.batches:
             break
         for batch in fetched.batches:

@@ -309,7 +309,7 @@ def test_damaged_records(tmp_path: Path) -> None:
         log.write_bytes(data)
         kafka.start()
         tool = Tool(kafka.bootstrap)
-        for options in ([], ["--group", "group"]):
+        for options in ([], ["--group", "group"], ["--follow"]):
             ended = tool("consume", topic, "--quiet", *options)
             assert (ended.code, sorted(ended.lines)) == (1, ["a", "a", "b", "c"])
             assert ended.err == (
