@@ -26,6 +26,7 @@ from kgateway.client.cluster import Cluster
 from kgateway.client.connection import Address
 from kgateway.client.group_offsets import committed_offsets
 from kgateway.client.producer import partition_of
+from kgateway.client.topics import create_topic
 from kgateway.records.builder import BatchBuilder
 from kgateway.records.compression import Codec
 from kgateway.spark.backfill.appender import SEQUENCES, Appender, _row_of, progress_of
@@ -34,7 +35,9 @@ from kgateway.spark.backfill.job import load_state, save_state
 from kgateway.spark.backfill.task import BackfillTask, Pace
 from kgateway.spark.errors import Unreadable, Unwritten
 from kgateway.spark.writers.partition_rows import partitions_of
+from kgateway.testing.kafka import Kafka
 from kgateway.topic_partition import TopicPartition
+from kgateway.wire.errors import KafkaError
 from tests.spark.gateway import PARTITIONS, Topics
 from tests.spark.jobs import Run, runner
 
@@ -308,6 +311,28 @@ def test_deleted_rows(topics: Topics, cluster: Cluster) -> None:
     topics.delete_records(topic, 0, 10)
     with pytest.raises(Unreadable, match=f"{topic}-0 begins with offset 10 now, but the backfill began at 0"):
         Appender(cluster, TopicPartition(topic, 0), 0, ME)
+
+
+def test_damaged_rows(tmp_path: Path) -> None:
+    """
+    Rows that cannot be read may be there: appending them again could double them.
+    """
+    partition = TopicPartition("sales", 0)
+    with Kafka(folder=tmp_path, retention_ms=-1) as kafka:
+        with Cluster([Address.parse(kafka.bootstrap)], 10) as cluster:
+            create_topic(cluster, partition.topic, 1, 1, {})
+            append(Appender(cluster, partition, 0, ME), columns(0, 30))
+        kafka.stop()
+        [log] = tmp_path.glob(f"*/{partition}/{0:020d}.log")
+        data = bytearray(log.read_bytes())
+        data[len(data) // 2] ^= 1  # in the second of three batches
+        log.write_bytes(data)
+        kafka.start()
+        with (
+            Cluster([Address.parse(kafka.bootstrap)], 10) as cluster,
+            pytest.raises(KafkaError, match="sales-0: the records at offset 10 are damaged"),
+        ):
+            Appender(cluster, partition, 0, ME)
 
 
 def test_a_task_that_fails_in_the_middle(topics: Topics, cluster: Cluster) -> None:
