@@ -3,7 +3,7 @@ Calls to one address, over connections that are made when a call needs them.
 """
 
 from collections.abc import Callable
-from typing import Any, Generic
+from typing import Any, Generic, NamedTuple
 
 from google.protobuf.message import DecodeError
 from twisted.internet.defer import CancelledError, Deferred, succeed
@@ -113,6 +113,16 @@ class UnaryCall(Generic[ResponseT]):
         self.stream.cancel()
 
 
+class PeerCheck(NamedTuple):
+    """
+    A call that shows whether a new connection leads to the right peer: `accept` raises an RpcError if it does not.
+    """
+
+    method: Method[Any, Any]
+    request: Any
+    accept: Callable[[Any], None]
+
+
 _NOT_TAKEN_S = 0.05  # until a call that was not processed is made again
 
 
@@ -121,7 +131,8 @@ class Channel:
     Calls to one address. A connection is made when a call needs one, and another when that is lost. A call is tried
     again only if it has a single message and the peer has not processed it, until its time is over.
 
-    `metadata` is sent with each call, before the metadata of the call.
+    `metadata` is sent with each call, before the metadata of the call. With a `check`, a connection takes calls only
+    after its peer has passed it.
     """
 
     _log = Logger()
@@ -133,12 +144,14 @@ class Channel:
         clock: IReactorTime,
         metadata: Metadata = (),
         limits: Limits = Limits(),  # noqa: B008 (it is frozen)
+        check: PeerCheck | None = None,
     ) -> None:
         self.authority = authority
         self._connect = connect
         self._clock = clock
         self._metadata = tuple(metadata)
         self._limits = limits
+        self._check = check
         self._waiting: dict[Stream, None] = {}  # for a connection, or for room on it, in order
         self._attempt: Deferred[None] | None = None
         self._current: Connection | None = None
@@ -242,13 +255,34 @@ class Channel:
             del self._waiting[stream]
             self._current.start(stream)
         if self._waiting and not (self._current or self._attempt):
-            seconds, connections = self._limits.connect_s, ConnectionFactory(self._build)
-            made = deferLater(self._clock, 0, connected, self._connect, connections, seconds, self._clock)
+            made = deferLater(self._clock, 0, lambda: Deferred.fromCoroutine(self._new_connection()))
             self._attempt = made.addCallbacks(self._use, self._fail)
             self._attempt.addErrback(lambda failure: self._log.failure(NO_CALLS, failure, to=self.authority))
 
     def _build(self) -> Connection:
         return Connection(self.authority, self, self._clock, self._limits)
+
+    async def _new_connection(self) -> Connection:
+        seconds, connections = self._limits.connect_s, ConnectionFactory(self._build)
+        connection = await connected(self._connect, connections, seconds, self._clock)
+        if self._check and connection.takes_calls:
+            try:
+                self._check.accept(await self._call_on(connection, self._check))
+            except (RpcError, CancelledError):
+                connection.abort("the peer did not pass the check")
+                raise
+        return connection
+
+    def _call_on(self, connection: Connection, check: PeerCheck) -> Deferred[Any]:
+        unary: UnaryCall[Any] = UnaryCall(check.method.response)
+        deadline = self._clock.seconds() + self._limits.connect_s
+        request = RequestHeaders(check.method.path, self._metadata, deadline)
+        unary.stream = stream = Stream(request, unary.received, unary.ended, self, self._limits)
+        stream.limit(self._clock, self._limits.connect_s)
+        connection.start(stream)
+        stream.send([check.request.SerializeToString()])
+        stream.finish()
+        return unary.answered
 
     def _use(self, connection: Connection) -> None:
         self._attempt = None

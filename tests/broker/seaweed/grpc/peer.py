@@ -19,7 +19,7 @@ from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 
 from kgateway.broker.seaweed.grpc.call_headers import Metadata, Method
-from kgateway.broker.seaweed.grpc.channel import Channel
+from kgateway.broker.seaweed.grpc.channel import Channel, PeerCheck
 from kgateway.broker.seaweed.grpc.connection import Connection
 from kgateway.broker.seaweed.grpc.status import RpcError
 from kgateway.broker.seaweed.grpc.stream import Limits, Stream
@@ -171,11 +171,17 @@ class Peer:
     A channel, and all that it connects to.
     """
 
-    def __init__(self, metadata: Metadata = (), settings: Settings | None = None, **limits: int) -> None:
+    def __init__(
+        self,
+        metadata: Metadata = (),
+        settings: Settings | None = None,
+        check: PeerCheck | None = None,
+        **limits: int,
+    ) -> None:
         self.clock = Clock()
         self.attempts: list[tuple[IProtocolFactory, Deferred[IProtocol]]] = []
         self.cancelled: list[Deferred[IProtocol]] = []  # attempts
-        self.channel = Channel(self._connect, AUTHORITY, self.clock, metadata, Limits(**limits))
+        self.channel = Channel(self._connect, AUTHORITY, self.clock, metadata, Limits(**limits), check)
         self._settings = settings or {}
 
     def _connect(self, factory: IProtocolFactory) -> Deferred[IProtocol]:

@@ -11,7 +11,9 @@ from hyperframe.frame import GoAwayFrame
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.error import ConnectError
 
+from kgateway.broker.seaweed.grpc.channel import PeerCheck
 from kgateway.broker.seaweed.grpc.status import RpcError, Status
+from kgateway.broker.seaweed.grpc.stream import Limits
 from tests.broker.behaviour import result
 from tests.broker.seaweed.grpc.peer import AUTHORITY, HEADERS, METHOD, Heard, Link, Peer, Settings
 
@@ -183,6 +185,40 @@ def test_a_connection_that_goes_away_before_it_is_handed_over_is_not_used() -> N
     made.callback(context.protocol)
     peer.accept().answer(1, b"")
     assert result(call) == BytesValue()
+
+
+def test_a_connection_takes_calls_when_its_peer_has_passed_the_check() -> None:
+    peer = Peer(check=PeerCheck(METHOD, BytesValue(value=b"who are you?"), lambda _: None))
+    call = peer.call(message=b"a question")
+    context = peer.accept()
+    assert b"who are you?" in context.data(1)
+    assert not context.data(3)
+    context.answer(1, b"")
+    context.answer(3, BytesValue(value=b"yes").SerializeToString())
+    assert result(call).value == b"yes"
+
+
+def test_a_connection_to_the_wrong_peer_is_not_used() -> None:
+    def refuse(_: BytesValue) -> None:
+        raise RpcError(Status.UNAVAILABLE, "it is another one")
+
+    peer = Peer(check=PeerCheck(METHOD, BytesValue(), refuse))
+    call = peer.call(message=b"a question")
+    context = peer.accept()
+    context.answer(1, b"")
+    assert str(failure(call)) == f"UNAVAILABLE: {AUTHORITY}: it is another one"
+    assert context.is_lost
+    assert not context.data(3)
+
+
+def test_a_check_has_a_time_to_end() -> None:
+    peer = Peer(check=PeerCheck(METHOD, BytesValue(), lambda _: None))
+    call = peer.call(timeout=100)
+    context = peer.accept()
+    peer.clock.advance(Limits().connect_s)
+    context.pump()
+    assert failure(call).status is Status.UNAVAILABLE
+    assert context.is_lost
 
 
 def test_what_one_end_of_a_lost_connection_cancels_ends_once() -> None:
