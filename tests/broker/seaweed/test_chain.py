@@ -3,7 +3,7 @@ Chains on a real filer: each number has one writer, however many want it, and an
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -395,14 +395,14 @@ def test_a_lower_mark_that_comes_late_does_not_count(
     _append(writer, *(b"%d" % number for number in range(30)))
     _caught_up(faster)
     wait(writer.forget(1))
-    update = filer.update
+    replace = filer.replace_here
 
-    async def late(path: str, entry: Entry, expected: Mapping[str, bytes] | None = None) -> bool:
+    async def late(path: str, entry: Entry, old: Entry) -> bool:
         monkeypatch.undo()
         await faster.forget(20)
-        return await update(path, entry, expected)
+        return await replace(path, entry, old)
 
-    monkeypatch.setattr(filer, "update", late)
+    monkeypatch.setattr(filer, "replace_here", late)
     wait(writer.forget(10))
     assert wait(chain().mark()) == 20
 
@@ -415,15 +415,15 @@ def test_a_create_that_is_not_answered_is_repeated_unchanged(
     """
     It may have succeeded, and the object that is there is then recognized.
     """
-    create, entries = filer.create, []
+    create, entries = filer.create_here, []
 
-    async def unanswered(path: str, entry: Entry, **options: Any) -> bool:
+    async def unanswered(path: str, entry: Entry, timeout_s: float) -> bool:
         entries.append(entry)
         if is_done or len(entries) > 2:
-            await create(path, entry, **options)
+            await create(path, entry, timeout_s)
         raise RpcError(Status.UNAVAILABLE, "the answer is lost")
 
-    monkeypatch.setattr(filer, "create", unanswered)
+    monkeypatch.setattr(filer, "create_here", unanswered)
     writer = chain()
     assert _append(writer, payload) == [0]
     assert len(entries) == (1 if is_done else 3)

@@ -77,19 +77,33 @@ def test_what_is_there_can_be_replaced(filer: Filer, folder: str) -> None:
     assert _content(filer, path) == b"second"
 
 
-def test_only_what_is_as_expected_is_updated(filer: Filer, folder: str) -> None:
+def test_a_filer_decides_by_itself_what_is_created_there(filer: Filer, folder: str) -> None:
     """
-    If two clients have seen the same entry, one of them changes it.
+    One of many creates what is absent; the others learn that it is there.
+    """
+    path = f"{folder}/one"
+    entries = [filer.small_file(b"%d" % number) for number in range(20)]
+    won = wait(gatherResults([filer.create_here(path, entry) for entry in entries]))
+    assert won.count(True) == 1
+    assert _content(filer, path) == b"%d" % won.index(True)
+
+
+def test_a_filer_decides_by_itself_what_is_replaced_there(filer: Filer, folder: str) -> None:
+    """
+    If two clients have seen the same version, one of them replaces it.
     """
     path = f"{folder}/counter"
-    wait(filer.create(path, filer.small_file(b"one", {"version": b"1"}), only_if_absent=True))
+    assert wait(filer.create_here(path, filer.versioned_file(b"one")))
+    seen = wait(filer.entry(path))
+    assert seen
     for content, expected in ((b"two", True), (b"other two", False)):
-        entry = filer.small_file(content, {"version": b"2"})
-        assert wait(filer.update(path, entry, {"version": b"1"})) is expected
+        assert wait(filer.replace_here(path, filer.versioned_file(content), seen)) is expected
     assert _content(filer, path) == b"two"
+    wait(filer.delete(path))
+    assert not wait(filer.replace_here(path, filer.versioned_file(b"three"), seen))
 
 
-def test_an_update_that_expects_nothing_is_made(filer: Filer, folder: str) -> None:
+def test_an_update_keeps_the_rest_of_the_entry(filer: Filer, folder: str) -> None:
     """
     Attributes that the update does not name are kept.
     """
@@ -98,7 +112,7 @@ def test_an_update_that_expects_nothing_is_made(filer: Filer, folder: str) -> No
     entry = wait(filer.entry(path))
     assert entry
     entry.extended["more"] = b"2"
-    assert wait(filer.update(path, entry))
+    wait(filer.update(path, entry))
     found = wait(filer.entry(path))
     assert found
     assert dict(found.extended) == {"kept": b"1", "more": b"2"}

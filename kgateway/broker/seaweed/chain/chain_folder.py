@@ -18,7 +18,7 @@ An object:
 A small object is inline in its entry: it is there in a third of the time. But the filer keeps those bytes twice, and
 once more after they are deleted, so a larger object is put onto a volume server first.
 
-One filer decides a chain for ever, because two filers may both create the same absent name.
+One filer decides a chain, because two filers may both create the same absent name.
 """
 
 import os
@@ -142,7 +142,7 @@ class ChainFolder:
         Create the object unless there is one with its number. Returns whether it was created; a failure does not tell.
         """
         path, seconds = self._path(prepared.chain_object.number), min(timeout_s, _CREATE_S)
-        return await self._filer.create(path, prepared.entry, only_if_absent=True, timeout_s=seconds)
+        return await self._filer.create_here(path, prepared.entry, seconds)
 
     async def discard(self, prepared: PreparedObject) -> None:
         """
@@ -186,16 +186,10 @@ class ChainFolder:
         meanwhile.
         """
         content = b"%d" % number
-        entry = await self._filer.entry(self._mark_path)
+        raised, entry = self._filer.versioned_file(content, {MARK: content}), await self._filer.entry(self._mark_path)
         if entry is None:
-            entry = self._filer.small_file(content, {MARK: content})
-            return await self._filer.create(self._mark_path, entry, only_if_absent=True)
-        if self._marked(entry) >= number:
-            return True
-        expected = {MARK: entry.extended[MARK]}
-        entry.content, entry.extended[MARK] = content, content
-        entry.attributes.file_size = len(content)
-        return await self._filer.update(self._mark_path, entry, expected)
+            return await self._filer.create_here(self._mark_path, raised)
+        return self._marked(entry) >= number or await self._filer.replace_here(self._mark_path, raised, entry)
 
     async def delete_below(self, number: int) -> None:
         while True:

@@ -3,10 +3,16 @@ A filer: the entries of its folders. A small file has its bytes inline in its en
 module; SeaweedFS's own tools put the bytes of small files into volumes, too.
 
 Nothing may be created below a file: the filer would make a folder of it.
+
+A conditional CreateEntry is not decided by the filer that is asked. SeaweedFS forwards it to the owner of the path in a
+hash ring of all filers, and for some seconds after a filer has joined, the filers disagree about the owner: two of them
+may then create one name. An ObjectTransaction without a key for that ring is decided by the filer that is asked. So
+callers that always ask the same filer use `create_here` and `replace_here`.
 """
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from hashlib import md5
 from typing import TypeVar
 
 from twisted.internet.defer import CancelledError, Deferred
@@ -16,6 +22,7 @@ from kgateway.broker.seaweed.calls.breaker import GuardedChannel
 from kgateway.broker.seaweed.calls.retries import FilerRefused, Precondition, Retries, no_precondition
 from kgateway.broker.seaweed.filer.content import FileContents, Volumes
 from kgateway.broker.seaweed.grpc.call_headers import Method, RequestT, ResponseT
+from kgateway.broker.seaweed.grpc.channel import PeerCheck
 from kgateway.broker.seaweed.grpc.status import RpcError, Status
 from kgateway.broker.seaweed.grpc.stream import Stream
 from kgateway.broker.seaweed.protos.filer_pb2 import (
@@ -28,10 +35,15 @@ from kgateway.broker.seaweed.protos.filer_pb2 import (
     Entry,
     FilerError,
     FuseAttributes,
+    GetFilerConfigurationRequest,
+    GetFilerConfigurationResponse,
     ListEntriesRequest,
     ListEntriesResponse,
     LookupDirectoryEntryRequest,
     LookupDirectoryEntryResponse,
+    ObjectMutation,
+    ObjectTransactionRequest,
+    ObjectTransactionResponse,
     UpdateEntryRequest,
     UpdateEntryResponse,
     WriteCondition,
@@ -93,8 +105,12 @@ _LOOK_UP = Method(
 _LIST = Method("/filer_pb.SeaweedFiler/ListEntries", ListEntriesRequest, ListEntriesResponse)
 _CREATE = Method("/filer_pb.SeaweedFiler/CreateEntry", CreateEntryRequest, CreateEntryResponse)
 _UPDATE = Method("/filer_pb.SeaweedFiler/UpdateEntry", UpdateEntryRequest, UpdateEntryResponse)
+_TRANSACTION = Method("/filer_pb.SeaweedFiler/ObjectTransaction", ObjectTransactionRequest, ObjectTransactionResponse)
 _DELETE = Method("/filer_pb.SeaweedFiler/DeleteEntry", DeleteEntryRequest, DeleteEntryResponse)
 _RENAME = Method("/filer_pb.SeaweedFiler/AtomicRenameEntry", AtomicRenameEntryRequest, AtomicRenameEntryResponse)
+_CONFIGURATION = Method(
+    "/filer_pb.SeaweedFiler/GetFilerConfiguration", GetFilerConfigurationRequest, GetFilerConfigurationResponse
+)
 
 _ANSWER_S = 10.0
 _ALL_S = 30.0  # with all attempts
@@ -103,6 +119,18 @@ _EXISTS = (FilerError.ENTRY_ALREADY_EXISTS, FilerError.PRECONDITION_FAILED)
 # `o_excl` would not do: it overwrites if the look-up of what is there fails.
 _IF_ABSENT = WriteCondition(clauses=[WriteCondition.Clause(kind=WriteCondition.IF_NOT_EXISTS)])
 _MODE = 0o644
+
+
+def has_store(store: int) -> PeerCheck:
+    """
+    Checks that a filer still has a store: the address may be that of another filer by now, or the store be a new one.
+    """
+
+    def accept(found: GetFilerConfigurationResponse) -> None:
+        if found.signature != store:
+            raise RpcError(Status.UNAVAILABLE, f"the filer there has the store {found.signature} instead of {store}")
+
+    return PeerCheck(_CONFIGURATION, GetFilerConfigurationRequest(), accept)
 
 
 class Filer:
@@ -144,6 +172,13 @@ class Filer:
             return entry.content
         return await self.files.read(path, 0, entry.attributes.file_size, timeout_s)
 
+    def store(self, timeout_s: float = _ANSWER_S) -> Deferred[int]:
+        """
+        The number by which SeaweedFS knows the filer's store: filers that share a store have the same.
+        """
+        found = self.channel.call(_CONFIGURATION, GetFilerConfigurationRequest(), timeout_s)
+        return found.addCallback(lambda answer: answer.signature)
+
     def now_ns(self) -> Deferred[int]:
         """
         The time by the filer's clock: all that it has done before has an earlier time in its feed.
@@ -166,11 +201,25 @@ class Filer:
         """
         return Deferred.fromCoroutine(self._create(path, entry, only_if_absent, timeout_s))
 
-    def update(self, path: str, entry: Entry, expected: Mapping[str, bytes] | None = None) -> Deferred[bool]:
+    def create_here(self, path: str, entry: Entry, timeout_s: float = _ANSWER_S) -> Deferred[bool]:
         """
-        Replace the entry if it has the expected extended attributes. Returns whether it had them. Tried once.
+        Create the entry unless there is one, as this filer alone decides. Returns whether that was done. Tried once.
         """
-        return Deferred.fromCoroutine(self._update(path, entry, expected))
+        return Deferred.fromCoroutine(self._put(path, entry, _IF_ABSENT, timeout_s))
+
+    def replace_here(self, path: str, entry: Entry, old: Entry, timeout_s: float = _ANSWER_S) -> Deferred[bool]:
+        """
+        Replace a `versioned_file` unless it has changed since it was read, as this filer alone decides. Returns whether
+        that was done. Tried once.
+        """
+        unchanged = WriteCondition.Clause(kind=WriteCondition.IF_ETAG_MATCH, etags=[old.attributes.md5.hex()])
+        return Deferred.fromCoroutine(self._put(path, entry, WriteCondition(clauses=[unchanged]), timeout_s))
+
+    def update(self, path: str, entry: Entry) -> Deferred[None]:
+        """
+        Replace the entry, which exists. Tried once.
+        """
+        return Deferred.fromCoroutine(self._update(path, entry))
 
     def write(self, path: str, content: bytes, precondition: Precondition = no_precondition) -> Deferred[None]:
         """
@@ -208,6 +257,14 @@ class Filer:
         # Without its size the filer would serve an empty file by HTTP.
         attributes = FuseAttributes(file_size=len(content), file_mode=_MODE, mtime=now, crtime=now)
         return Entry(content=content, attributes=attributes, extended=extended)
+
+    def versioned_file(self, content: bytes, extended: Mapping[str, bytes] | None = None) -> Entry:
+        """
+        A small file that `replace_here` can replace later: the filer tells versions apart by the MD5 of their bytes.
+        """
+        entry = self.small_file(content, extended)
+        entry.attributes.md5 = md5(content, usedforsecurity=False).digest()
+        return entry
 
     def _repeated(self, attempt: Callable[[float], Awaitable[T]], timeout_s: float = _ALL_S) -> Deferred[T]:
         return self._retries.run(lambda seconds: attempt(min(seconds, _ANSWER_S)), timeout_s)
@@ -259,17 +316,29 @@ class Filer:
             raise FilerRefused(path, answer.error)
         return True
 
-    async def _update(self, path: str, entry: Entry, expected: Mapping[str, bytes] | None) -> bool:
+    async def _put(self, path: str, entry: Entry, condition: WriteCondition, seconds: float) -> bool:
         directory, name = split_path(path)
-        request = UpdateEntryRequest(directory=directory, entry=entry, expected_extended=expected)
+        put = ObjectMutation(type=ObjectMutation.PUT, directory=directory, entry=entry)
+        put.entry.name = name
+        request = ObjectTransactionRequest(lock_key=path, condition=condition, mutations=[put])
+        try:
+            answer = await self.channel.call(_TRANSACTION, request, seconds)
+        except RpcError as error:
+            raise _of(path, error) from error
+        if answer.error_code == FilerError.PRECONDITION_FAILED:
+            return False
+        if answer.error:
+            raise FilerRefused(path, answer.error)
+        return True
+
+    async def _update(self, path: str, entry: Entry) -> None:
+        directory, name = split_path(path)
+        request = UpdateEntryRequest(directory=directory, entry=entry)
         request.entry.name = name
         try:
             await self.channel.call(_UPDATE, request, _ANSWER_S)
         except RpcError as error:
-            if error.status is Status.FAILED_PRECONDITION:
-                return False
             raise _of(path, error) from error
-        return True
 
     async def _delete(self, path: str, recursive: bool, seconds: float) -> None:
         directory, name = split_path(path)

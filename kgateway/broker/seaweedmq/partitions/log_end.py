@@ -96,7 +96,7 @@ async def _repair_file(filer: Filer, path: str, first: int, last: int) -> None:
         return
     entry.extended[_FIRST] = _OFFSET.pack(first)
     entry.extended[_LAST] = _OFFSET.pack(last)
-    await filer.update(path, entry, {})
+    await filer.update(path, entry)
 
 
 def _offset(content: bytes) -> int:

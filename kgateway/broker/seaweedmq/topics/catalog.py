@@ -154,7 +154,7 @@ class TopicCatalog:
         if found.has_topic_file:
             return stored
         path, entry = f"{self.folder(name)}/{TOPIC_FILE}", filer.small_file(stored.file.encoded())
-        if not await filer.create(path, entry, only_if_absent=True):
+        if not await filer.create_here(path, entry):
             return await self.adopt(name)  # another gateway has adopted it at the same time
         await self._intents.forget(name)
         why = "created by another program" if stored.file.is_foreign else "created partly when a gateway ended"
