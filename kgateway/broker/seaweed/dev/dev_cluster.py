@@ -1,17 +1,20 @@
 """
-A cluster of SeaweedFS and SeaweedMQ on this machine, to try things out on and to test with: a master, a volume server
-and a filer in one process, a broker in another.
+A cluster of SeaweedFS and SeaweedMQ on this machine, to try things out on and to test with. The master, a volume server
+and a single filer are in one process. Brokers, several filers and further volume servers have processes of their own.
 
 Every port is chosen by us, below those that the system gives to outgoing connections: a process that is started again
 finds its own free.
 """
 
 import random
+import re
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from http import HTTPStatus
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -44,24 +47,59 @@ _CALL_S = 5.0
 _STOP_S = 3.0
 _CONFIGURE = Method("/messaging_pb.SeaweedMessaging/ConfigureTopic", ConfigureTopicRequest, ConfigureTopicResponse)
 _PROBE = Topic(namespace="kgateway", name="is-the-broker-ready")
+_STORE = "filer.toml"  # in the folder; the default is a LevelDB for each filer
+_SHARED_STORE = """\
+# All filers of this cluster share one store.
+[sqlite]
+enabled = true
+dbFile = "{folder}/data/filer.db"
+"""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """
+    How many servers a cluster has. Several filers share a store, as gateways demand, unless a test wants to see why.
+    """
+
+    filers: int = 1
+    brokers: int = 1
+    volume_servers: int = 1
+    flush_interval_s: int = 1  # until a broker writes messages to a file
+    has_shared_store: bool = True
 
 
 class DevCluster:
     """
-    A cluster of two processes that write everything into one folder. It is secured if the folder has a `security.toml`.
+    A cluster whose processes write everything into one folder. It is secured if the folder has a `security.toml`.
     """
 
-    def __init__(self, folder: Path, patience_s: float = 60, filer_group: str = "") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        patience_s: float = 60,
+        filer_group: str = "",
+        shape: Shape = Shape(),
+    ) -> None:
         self.folder = folder.absolute()
         self._patience_s = patience_s
         self._filer_group = filer_group
-        data = self.folder / "data"
+        self._shape = shape
+        self._data = self.folder / "data"
         with in_words(self.folder):
-            data.mkdir(parents=True, exist_ok=True)
+            self._data.mkdir(parents=True, exist_ok=True)
             self._security = _security_in(self.folder)
-        self._ports = self._master, self._volume, self._filer, self._broker = free_ports(4)
-        self.server = WeedProcess("server", self._server_options(data), self.folder)
-        self.broker = WeedProcess("broker", self._broker_options(), self.folder)
+            self._prepare_store()
+        self._ports = free_ports(1 + shape.volume_servers + shape.filers + shape.brokers)
+        ports = iter(self._ports)
+        self._master = next(ports)
+        self._volume, *more_volumes = islice(ports, shape.volume_servers)
+        self._filers = list(islice(ports, shape.filers))
+        self._brokers = list(ports)
+        self.server = WeedProcess("server", self._server_options(), self.folder)
+        self.more_volume_servers = self._processes("volume", more_volumes, self._volume_options, 2)
+        self.filers = self._processes("filer", self._filers, self._filer_options) if shape.filers > 1 else []
+        self.broker, *self.more_brokers = self._processes("broker", self._brokers, self._broker_options)
 
     @property
     def masters(self) -> list[str]:
@@ -69,11 +107,19 @@ class DevCluster:
 
     @property
     def filer(self) -> str:
-        return f"{HOST}:{self._filer}"
+        return self.filer_addresses[0]
+
+    @property
+    def filer_addresses(self) -> list[str]:
+        return [f"{HOST}:{port}" for port in self._filers]
 
     @property
     def broker_address(self) -> str:
-        return f"{HOST}:{self._broker}"
+        return self.broker_addresses[0]
+
+    @property
+    def broker_addresses(self) -> list[str]:
+        return [f"{HOST}:{port}" for port in self._brokers]
 
     def start(self) -> Self:
         self.start_server()
@@ -82,21 +128,33 @@ class DevCluster:
 
     def start_server(self) -> None:
         """
-        Start master, volume server and filer, and wait until the master knows the filer.
+        Start the master, the volume servers and the filers, and wait until the master knows the filers.
         """
         self.server.start()
         self._await(self.server, "the master", lambda: self._answers(self._master, "/cluster/healthz"))
         self._await(self.server, "the volume server", lambda: self._answers(self._volume, "/healthz"))
-        self._await(self.server, "the filer", lambda: self._answers(self._filer, "/healthz"))
-        # A broker that starts before the master knows a filer ends at the first call.
-        self._await(self.server, "a filer that the master knows", lambda: self._knows(FILERS))
+        for process in self.more_volume_servers:
+            process.start()
+        if self.filers:
+            for index in range(len(self.filers)):
+                self.start_filer(index)
+        else:
+            self._await_filer(self.server, self._filers[0])
+
+    def start_filer(self, index: int) -> None:
+        """
+        Start one of several filers, and wait until the master knows it.
+        """
+        self.filers[index].start()
+        self._await_filer(self.filers[index], self._filers[index])
 
     def start_broker(self) -> None:
         """
-        Start the broker, and wait until it makes topics.
+        Start the brokers, and wait until the first one makes topics.
         """
-        self.broker.start()
-        self._await(self.broker, "a broker that the master knows", lambda: self._knows(BROKERS))
+        for process, port in zip(self._broker_processes, self._brokers, strict=True):
+            process.start()
+            self._await_known(process, "broker", BROKERS, port)
         self._await(self.broker, "a broker that creates topics", self._makes_topics)
 
     def mend(self) -> None:
@@ -113,13 +171,13 @@ class DevCluster:
         self._await(self.broker, "a broker that creates topics", self._makes_topics)
 
     def stop(self) -> None:
-        self.broker.stop(_STOP_S)
-        self.server.stop(_STOP_S)  # it would wait for its clients
+        for process in reversed(self._processes_in_order):
+            process.stop(_STOP_S)  # a server would wait for its clients
         self.kill()
 
     def kill(self) -> None:
-        self.broker.kill()
-        self.server.kill()
+        for process in reversed(self._processes_in_order):
+            process.kill()
         self._remove_sockets()
 
     def __enter__(self) -> Self:
@@ -134,29 +192,83 @@ class DevCluster:
     ) -> None:
         self.stop()
 
-    def _server_options(self, data: Path) -> list[str]:
-        ports = {"master": self._master, "volume": self._volume, "filer": self._filer}
-        settings = {
+    @property
+    def _broker_processes(self) -> list[WeedProcess]:
+        return [self.broker, *self.more_brokers]
+
+    @property
+    def _processes_in_order(self) -> list[WeedProcess]:
+        return [self.server, *self.more_volume_servers, *self.filers, *self._broker_processes]
+
+    def _processes(
+        self, kind: str, ports: Sequence[int], options: Callable[[str, int], list[str]], first: int = 1
+    ) -> list[WeedProcess]:
+        """
+        A process for each port, such as broker, broker2 and broker3.
+        """
+        names = [kind if number == 1 else f"{kind}{number}" for number in range(first, first + len(ports))]
+        return [WeedProcess(name, options(name, port), self.folder) for name, port in zip(names, ports, strict=True)]
+
+    def _prepare_store(self) -> None:
+        path = self.folder / _STORE
+        if self._shape.filers == 1 or not self._shape.has_shared_store or path.exists():
+            return
+        if any(self._data.glob("filerldb*")):
+            raise NotStarted(f"{self.folder} has the data of a cluster with one filer. Name another folder")
+        path.write_text(_SHARED_STORE.format(folder=self.folder))
+
+    def _server_options(self) -> list[str]:
+        ports = {"master": self._master, "volume": self._volume}
+        settings: dict[str, object] = {
             "ip": HOST,  # the address they announce, the same after each start
             "ip.bind": HOST,
-            "dir": data,
+            "dir": self._data,
             "master.peers": "none",
             "master.telemetry": "false",
             "master.volumeSizeLimitMB": 64,
             "volume.max": 100,  # a collection takes seven at once
             "volume.preStopSeconds": 1,
-            "filer": "true",
-            "filer.filerGroup": self._filer_group,
-            "filer.dirListLimit": 100_000,  # a broker counts the log files of a partition by one listing
+            "filer": "false",
         }
+        if self._shape.filers == 1:
+            ports["filer"] = self._filers[0]
+            settings |= {
+                "filer": "true",
+                "filer.filerGroup": self._filer_group,
+                "filer.dirListLimit": 100_000,  # a broker counts the log files of a partition by one listing
+            }
         settings |= {f"{name}.port": port for name, port in ports.items()}
         settings |= {f"{name}.port.grpc": port + _GRPC_ABOVE for name, port in ports.items()}
-        return ["server", *(f"-{name}={value}" for name, value in settings.items())]
+        return ["server", *_options(settings)]
 
-    def _broker_options(self) -> list[str]:
-        settings = {"master": self.masters[0], "ip": HOST, "port": self._broker, "logFlushInterval": 1}
-        settings |= {"filerGroup": self._filer_group}
-        return ["mq.broker", *(f"-{name}={value}" for name, value in settings.items())]
+    def _volume_options(self, name: str, port: int) -> list[str]:
+        settings = {"dir": self._data_folder(name), "max": 100, "preStopSeconds": 1}
+        return ["volume", *_options({**self._common_settings(port), **settings})]
+
+    def _filer_options(self, name: str, port: int) -> list[str]:
+        settings = {"filerGroup": self._filer_group, "defaultStoreDir": self._data_folder(name)}
+        return ["filer", *_options({**self._common_settings(port), **settings})]
+
+    def _broker_options(self, name: str, port: int) -> list[str]:
+        settings = {"filerGroup": self._filer_group, "logFlushInterval": self._shape.flush_interval_s}
+        return ["mq.broker", *_options({**self._common_settings(port), **settings})]
+
+    def _common_settings(self, port: int) -> dict[str, object]:
+        return {"master": self.masters[0], "ip": HOST, "port": port}
+
+    def _data_folder(self, name: str) -> Path:
+        folder = self._data / name
+        with in_words(folder):
+            folder.mkdir(exist_ok=True)
+        return folder
+
+    def _await_filer(self, process: WeedProcess, port: int) -> None:
+        self._await(process, "the filer", lambda: self._answers(port, "/healthz"))
+        # A broker that starts before the master knows a filer ends at the first call.
+        self._await_known(process, "filer", FILERS, port)
+
+    def _await_known(self, process: WeedProcess, name: str, kind: str, port: int) -> None:
+        self._await(process, f"a {name} that the master knows", lambda: self._knows(kind, port))
 
     def _await(self, process: WeedProcess, wanted: str, attempt: Callable[[], bool]) -> None:
         deadline = time.monotonic() + self._patience_s
@@ -168,17 +280,19 @@ class DevCluster:
                 raise NotStarted(f"{problem}; the log {process.log_path} says:\n{process.log_tail()}")
             time.sleep(_PAUSE_S)
 
-    def _knows(self, kind: str) -> bool:
+    def _knows(self, kind: str, port: int) -> bool:
         master = Address(HOST, self._master + _GRPC_ABOVE)
         request = ListClusterNodesRequest(client_type=kind, filer_group=self._filer_group)
         with suppress(RpcError):
-            return bool(self.call(Role.MASTER, master, LIST_NODES, request).cluster_nodes)
+            nodes = self.call(Role.MASTER, master, LIST_NODES, request).cluster_nodes
+            # The address of a filer ends in a dot and its gRPC port, that of a broker does not.
+            return any(re.fullmatch(rf"{HOST}:{port}(\.\d+)?", node.address) for node in nodes)
         return False
 
     def _makes_topics(self) -> bool:
         request = ConfigureTopicRequest(topic=_PROBE, partition_count=1)
         with suppress(RpcError):
-            made = self.call(Role.BROKER, Address(HOST, self._broker), _CONFIGURE, request)
+            made = self.call(Role.BROKER, Address(HOST, self._brokers[0]), _CONFIGURE, request)
             return all(each.leader_broker for each in made.broker_partition_assignments)
         return False
 
@@ -218,6 +332,10 @@ class DevCluster:
             for found in (port, port + _GRPC_ABOVE):
                 for path in _SOCKETS.glob(f"seaweedfs-*-{found}.sock"):
                     path.unlink(missing_ok=True)
+
+
+def _options(settings: Mapping[str, object]) -> list[str]:
+    return [f"-{name}={value}" for name, value in settings.items()]
 
 
 def _security_in(folder: Path) -> Security:
