@@ -246,6 +246,14 @@ NODE_ID_TWICE = LogMessage(
 BAD_GATEWAY_FILE = LogMessage(
     "{path} does not describe a gateway: {error}", "Remove the file, unless a gateway wrote it."
 )
+FILERS_WITH_OTHER_STORES = LogMessage(
+    "filers with stores of their own are in the cluster: {filers}",
+    "Stop these filers, or let all filers share one store: see docs/seaweedmq.md.",
+)
+FILERS_UNWATCHED = LogMessage(
+    "the stores of the filers are no longer checked",
+    "Restart the gateway, and report the traceback: it is a bug.",
+)
 GATEWAYS_UNREAD = LogMessage(
     "the files of other gateways are no longer read",
     "Restart the gateway, and report the traceback: it is a bug.",

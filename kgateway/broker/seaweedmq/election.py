@@ -20,6 +20,7 @@ from kgateway.broker.seaweed.lock import FilerLock
 from kgateway.broker.seaweedmq.gateway_runtime import GatewayRuntime, ShownCluster
 from kgateway.broker.seaweedmq.layout.kafka_errors import CLUSTER_ERRORS, NOT_CONTROLLER, NOT_LEADER
 from kgateway.broker.seaweedmq.leader.leader import Leader
+from kgateway.broker.seaweedmq.leadership.deciding_filer import DecidingFiler
 from kgateway.broker.seaweedmq.leadership.gateways import Gateways
 from kgateway.broker.seaweedmq.leadership.lease import LOCK_S, LeaderLease, Leadership
 from kgateway.broker.seaweedmq.partitions.registry import Partition
@@ -113,6 +114,7 @@ class Election:
         self._peers = peers
         self._listeners = listeners
         self._shown = shown
+        self._deciding_filer = DecidingFiler(gateway)
         self._changes = ChangeLock()
         self._leader: Leader | None = None  # since it began to load
         self._standby: Standby | None = None
@@ -142,6 +144,7 @@ class Election:
         """
         End the attempt that is under way. Returns whether this gateway has served at all.
         """
+        self._deciding_filer.stop()
         has_served, self._has_started = self._has_started, False
         if self._attempt and not self._attempt.called:
             over = when_over(self._attempt)
@@ -159,7 +162,8 @@ class Election:
 
     async def _start(self) -> None:
         gateway = self._gateway
-        self._filer = await gateway.seaweed.filer()
+        self._filer = await self._deciding_filer.use()
+        self._deciding_filer.watch()
         lock = FilerLock(gateway.seaweed, f"kgateway-{gateway.namespace}", gateway.client, LOCK_S)
         owners = gateway.shared_chain(self._filer, "owners")
         node_id = self._gateways.own.id

@@ -1,0 +1,297 @@
+"""
+Gateways in front of several filers agree on the one that decides, and refuse filers that cannot be used safely.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import pytest
+from twisted.internet.defer import Deferred, gatherResults
+from twisted.internet.task import Clock
+from twisted.logger import capturedLogs, formatEvent
+
+from kgateway.broker.base import BrokerUnusable
+from kgateway.broker.partition.spool import Spool
+from kgateway.broker.seaweed.calls.addresses import ServerAddress, master_addresses
+from kgateway.broker.seaweed.chain.appender import ChainLost
+from kgateway.broker.seaweed.chain.chain import Chain
+from kgateway.broker.seaweed.cluster import SeaweedCluster
+from kgateway.broker.seaweed.dev.dev_cluster import HOST, DevCluster, Shape
+from kgateway.broker.seaweed.grpc.status import RpcError
+from kgateway.broker.seaweed.masters import FILERS
+from kgateway.broker.seaweedmq.gateway_runtime import GatewayRuntime
+from kgateway.broker.seaweedmq.leadership.deciding_filer import CHECK_S, DecidingFiler, Decision
+from tests.broker.seaweed.real_reactor import reactor, until, wait
+from tests.broker.seaweedmq.gateways import gateway as whole_gateway
+
+T = TypeVar("T")
+
+_NOWHERE = ServerAddress(HOST, 1, 2)
+
+
+class Gateway:
+    """
+    As much of a gateway as finds the filer that decides.
+    """
+
+    def __init__(self, cluster: DevCluster, namespace: str) -> None:
+        self.seaweed = SeaweedCluster(master_addresses(",".join(cluster.masters)), reactor)
+        self.clock = Clock()
+        runtime = GatewayRuntime(self.seaweed, namespace, "test", lambda: 0, self.clock, 0, {}, Spool(0))
+        self.folder = runtime.folder
+        self.deciding = DecidingFiler(runtime._replace(reactor=self.clock))
+        self.filers = [self.seaweed.filer_at(ServerAddress.parse(each)) for each in cluster.filer_addresses]
+
+    @property
+    def decision(self) -> Decision:
+        content = wait(self.filers[0].content(f"{self.folder}/filer"))
+        assert content
+        return Decision.decoded(content)
+
+    def write(self, content: bytes) -> None:
+        filer = self.filers[0]
+        wait(filer.create(f"{self.folder}/filer", filer.versioned_file(content), only_if_absent=False))
+
+    def append(self, number: int) -> Deferred[bool]:
+        """
+        Append to a chain that this gateway has not read. Fires with whether that was done.
+        """
+
+        async def append() -> bool:
+            chain = Chain(await self.seaweed.filer(), f"{self.folder}/{number}", self.seaweed.retries, shared=True)
+            try:
+                await chain.append(b"")
+            except ChainLost:
+                return False
+            return True
+
+        return Deferred.fromCoroutine(append())
+
+    def until_listed(self, count: int) -> None:
+        until(lambda: len(wait(self.seaweed.masters.nodes(FILERS, refresh=True))) == count)
+
+
+Open = Callable[[DevCluster], Gateway]
+
+
+@pytest.fixture
+def gateway(namespace: str) -> Iterator[Open]:
+    """
+    Opens gateways of the same namespace.
+    """
+    opened: list[Gateway] = []
+
+    def open_one(cluster: DevCluster) -> Gateway:
+        opened.append(Gateway(cluster, namespace))
+        return opened[-1]
+
+    yield open_one
+    for each in opened:
+        each.deciding.stop()
+        wait(each.seaweed.close())
+
+
+def _two_filers(folder: pytest.TempPathFactory, *, has_shared_store: bool) -> Iterator[DevCluster]:
+    cluster = DevCluster(folder.mktemp("filers"), shape=Shape(filers=2, has_shared_store=has_shared_store))
+    try:
+        cluster.start_server()
+        yield cluster
+    finally:
+        cluster.kill()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
+    """
+    Two filers that share a store.
+    """
+    yield from _two_filers(tmp_path_factory, has_shared_store=True)
+
+
+@pytest.fixture(scope="module")
+def separate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
+    """
+    Two filers with stores of their own.
+    """
+    yield from _two_filers(tmp_path_factory, has_shared_store=False)
+
+
+def _all(asked: list[Deferred[T]]) -> list[T]:
+    answers: Deferred[list[T]] = gatherResults(asked)
+    return wait(answers)
+
+
+def _rejoin(cluster: DevCluster) -> None:
+    """
+    Let the second filer leave and join again: for some seconds, the two disagree about the owners of paths.
+    """
+    cluster.filers[1].kill()
+    cluster.start_filer(1)
+
+
+@pytest.mark.parametrize("kind", ["shared", "separate"])
+def test_two_filers_would_decide_one_name(kind: str, gateway: Open, request: pytest.FixtureRequest) -> None:
+    """
+    Why gateways must not leave the choice to SeaweedFS, which forwards a conditional create to the owner of the path.
+    """
+    cluster: DevCluster = request.getfixturevalue(kind)
+    one = gateway(cluster)
+    _rejoin(cluster)
+
+    def have_both_won(number: int) -> bool:
+        path = f"{one.folder}/{number}"
+        asked = [filer.create(path, filer.small_file(b""), only_if_absent=True) for filer in one.filers]
+        won = _all(asked)
+        return all(won)
+
+    assert any(have_both_won(number) for number in range(300))
+
+
+def test_one_gateway_wins_each_number_of_a_chain(shared: DevCluster, gateway: Open) -> None:
+    """
+    They use the same filer, while another one joins, too.
+    """
+    gateways = [gateway(shared), gateway(shared)]
+    _all([each.deciding.use() for each in gateways])
+    _rejoin(shared)
+    for number in range(300):
+        assert sorted(_all([each.append(number) for each in gateways])) == [False, True]
+
+
+def test_two_gateways_with_a_filer_each_would_win_the_same_number(shared: DevCluster, gateway: Open) -> None:
+    """
+    No store decides which of them is first.
+    """
+    gateways = [gateway(shared), gateway(shared)]
+    for each, filer in zip(gateways, gateways[0].filers, strict=True):
+        each.seaweed.pin(filer.address, wait(filer.store()))
+
+    def have_both_won(number: int) -> bool:
+        won = _all([each.append(number) for each in gateways])
+        return all(won)
+
+    assert any(have_both_won(number) for number in range(300))
+
+
+def test_gateways_agree_on_the_filer_that_has_run_longest(shared: DevCluster, gateway: Open) -> None:
+    """
+    Later ones follow, although another filer has run longer by then.
+    """
+    gateways = [gateway(shared) for _ in range(4)]
+    used = _all([each.deciding.use() for each in gateways])
+    assert [filer.address for filer in used] == [gateways[0].filers[0].address] * 4
+    assert gateways[0].decision.is_shared
+    shared.filers[0].kill()
+    gateways[0].until_listed(1)
+    shared.start_filer(0)
+    later = gateway(shared)
+    assert wait(later.deciding.use()).address == used[0].address
+    assert wait(later.seaweed.filer()).address == used[0].address
+
+
+def test_filers_with_stores_of_their_own_are_refused(separate: DevCluster, namespace: str) -> None:
+    """
+    The message names them.
+    """
+    broker = whole_gateway(separate, namespace)
+    with pytest.raises(BrokerUnusable, match="the filers have stores of their own: ") as told:
+        wait(broker.start())
+    wait(broker.stop())
+    for each in separate.filer_addresses:
+        assert f"{ServerAddress.parse(each)} (store " in str(told.value)
+
+
+def test_the_filer_of_a_shared_store_must_be_there(shared: DevCluster, gateway: Open) -> None:
+    """
+    It may still run where the masters do not see it.
+    """
+    one = gateway(shared)
+    wait(one.deciding.use())
+    one.write(one.decision._replace(address=_NOWHERE).encoded())
+    with pytest.raises(BrokerUnusable, match=f"names the filer {_NOWHERE}, which the masters do not know"):
+        wait(gateway(shared).deciding.use())
+
+
+def test_a_filer_without_others_may_have_another_address(cluster: DevCluster, gateway: Open) -> None:
+    """
+    It was started again elsewhere.
+    """
+    one = gateway(cluster)
+    address = wait(one.deciding.use()).address
+    assert not one.decision.is_shared
+    one.write(one.decision._replace(address=_NOWHERE).encoded())
+    assert wait(gateway(cluster).deciding.use()).address == address
+    assert one.decision.address == address
+
+
+def test_the_copy_of_a_store_is_refused(cluster: DevCluster, gateway: Open) -> None:
+    """
+    It may lack the last entries.
+    """
+    one = gateway(cluster)
+    wait(one.deciding.use())
+    one.write(one.decision._replace(store=1).encoded())
+    with pytest.raises(BrokerUnusable, match="with the store 1, but the filers that respond have a copy"):
+        wait(gateway(cluster).deciding.use())
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"filer": "nowhere", "store": 1, "is_shared": false}'])
+def test_a_file_that_names_no_filer_is_refused(cluster: DevCluster, gateway: Open, content: bytes) -> None:
+    """
+    Who has written it, and why, is unknown.
+    """
+    one = gateway(cluster)
+    one.write(content)
+    with pytest.raises(BrokerUnusable, match=f"{one.folder}/filer is not the file of a gateway"):
+        wait(one.deciding.use())
+
+
+def test_a_connection_to_a_filer_with_another_store_is_not_used(cluster: DevCluster, gateway: Open) -> None:
+    """
+    The filer was started with a new store, or another one has its address.
+    """
+    one = gateway(cluster)
+    store = wait(one.filers[0].store())
+    pinned = one.seaweed.pin(one.filers[0].address, store + 1)
+    with pytest.raises(RpcError, match=f"has the store {store} instead of {store + 1}"):
+        wait(pinned.create_here(f"{one.folder}/any", pinned.small_file(b"")))
+
+
+def test_a_filer_that_joins_with_a_store_of_its_own_is_reported_once(separate: DevCluster, gateway: Open) -> None:
+    """
+    The gateway goes on with the filer that it has.
+    """
+    separate.filers[1].kill()
+    one = gateway(separate)
+    one.until_listed(1)
+    wait(one.deciding.use())
+    one.deciding.watch()
+    with capturedLogs() as logs:
+        separate.start_filer(1)
+
+        def reported() -> int:
+            one.clock.advance(CHECK_S)
+            wait(one.filers[0].store())
+            return sum("stores of their own are in the cluster" in formatEvent(each) for each in logs)
+
+        until(reported)
+        assert [reported() for _ in range(5)] == [1] * 5
+
+
+def test_a_store_that_becomes_a_shared_one_is_noted(shared: DevCluster, gateway: Open) -> None:
+    """
+    From then on the filer that decides must not have another address.
+    """
+    shared.filers[1].kill()
+    one = gateway(shared)
+    one.until_listed(1)
+    wait(one.deciding.use())
+    assert not one.decision.is_shared
+    one.deciding.watch()
+    shared.start_filer(1)
+
+    def is_noted() -> bool:
+        one.clock.advance(CHECK_S)
+        return one.decision.is_shared
+
+    until(is_noted)
