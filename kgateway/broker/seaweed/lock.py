@@ -1,61 +1,115 @@
 """
-A lock that the filers of a cluster give to one process at a time, for as long as the process renews it.
+A lock that one process has at a time, for as long as the process renews it: a file in the filer that decides.
 
-It is in a filer's memory: it tells which process is alive, and nothing durable depends on it.
+    {"owner": "kgateway-1@gw1", "process": "5a0c...", "number": 17}
+
+The owner replaces the file at each renewal, and lets the lock go by replacing it once more, with no owner in it.
+Another process may take the lock when it has seen one version of the file for as long as a lock lasts. It then replaces
+this version: of several that do so, the owner among them, one succeeds.
+
+No clock is compared with another one. The time of an owner begins before it asks for a renewal, that of all others when
+they see the renewal. So after an unclean end nobody gets the lock before it has waited for that long.
+
+SeaweedFS's own locks would not do. They are in the memory of filers, each lock at one that is chosen by a hash ring. A
+filer that joins gives locks away that others hold, and one that hangs keeps its locks from being renewed.
 """
 
-from kgateway.broker.seaweed.cluster import SeaweedCluster
-from kgateway.broker.seaweed.grpc.call_headers import Method
+import json
+from typing import NamedTuple
+from uuid import uuid4
+
+from twisted.internet.interfaces import IReactorTime
+
+from kgateway.broker.seaweed.calls.retries import FilerRefused
+from kgateway.broker.seaweed.filer.filer import Filer
 from kgateway.broker.seaweed.grpc.status import RpcError, Status
-from kgateway.broker.seaweed.masters import FILERS
-from kgateway.broker.seaweed.protos.filer_pb2 import LockRequest, LockResponse, UnlockRequest, UnlockResponse
+from kgateway.broker.seaweed.protos.filer_pb2 import Entry
 
 _CALL_S = 5.0
-_LOCK = Method("/filer_pb.SeaweedFiler/DistributedLock", LockRequest, LockResponse)
-_UNLOCK = Method("/filer_pb.SeaweedFiler/DistributedUnlock", UnlockRequest, UnlockResponse)
+
+
+class _LockFile(NamedTuple):
+    owner: str = ""  # nobody has the lock
+    process: str = ""
+    number: int = 0
+
+    @classmethod
+    def read(cls, path: str, entry: Entry) -> "_LockFile":
+        try:
+            return cls(**json.loads(entry.content))
+        except (ValueError, TypeError, RecursionError) as error:
+            raise FilerRefused(path, f"it is not the file of a lock: {error}") from error
+
+    def encoded(self) -> bytes:
+        return json.dumps(self._asdict()).encode()
 
 
 class FilerLock:
-    def __init__(self, seaweed: SeaweedCluster, name: str, owner: str, seconds: int) -> None:
+    def __init__(self, filer: Filer, path: str, owner: str, seconds: float, clock: IReactorTime) -> None:
         self.holder = ""  # as far as the last answer tells
-        self._seaweed = seaweed
-        self._name = name
+        self._filer = filer
+        self._path = path
         self._owner = owner
         self._seconds = seconds
-        self._token = ""
+        self._clock = clock
+        self._process = uuid4().hex
+        self._number = 0
+        self._is_ours = False  # unless another process has taken it since
+        self._seen: tuple[bytes, float] = b"", 0.0  # a version of the file that is another process's, and since when
 
     @property
-    def is_ours(self) -> bool:
+    def waits_s(self) -> float:
         """
-        Whether it was ours when it was asked for last.
+        The time until the lock can be taken, if its holder does not renew it.
         """
-        return bool(self._token)
-
-    async def may_be_forgotten(self) -> bool:
-        """
-        Whether the filers may have forgotten a holder: one that has just been started does not know it.
-        """
-        now_ns = await (await self._seaweed.filer()).now_ns()
-        filers = await self._seaweed.masters.nodes(FILERS, refresh=True)
-        return any(now_ns - filer.created_at_ns < self._seconds * 1_000_000_000 for filer in filers)
+        return max(0.0, self._seen[1] + self._seconds - self._clock.seconds())
 
     async def take(self) -> bool:
         """
-        Take or renew it. Returns whether it is ours now; raises RpcError if that is unknown.
+        Take or renew the lock. Returns whether it is ours now; raises RpcError or FilerRefused if that is unknown. A
+        lock that another process has had meanwhile is not ours any more, even if it is free again.
         """
-        request = LockRequest(
-            name=self._name, seconds_to_lock=self._seconds, renew_token=self._token, owner=self._owner
-        )
-        answer = await (await self._seaweed.filer()).channel.call(_LOCK, request, _CALL_S)
-        self._token = answer.renew_token
-        self.holder = answer.lock_owner
-        if answer.error and not answer.lock_owner:
-            raise RpcError(Status.UNAVAILABLE, f"lock {self._name}: {answer.error}")
-        return bool(answer.renew_token) and not answer.error
+        entry, found = await self._read()
+        if self._is_ours and found.process != self._process:
+            self._is_ours = False
+        elif found.process == self._process or not found.owner or self._has_expired(entry):
+            self._is_ours = await self._replace(entry, self._owner)
+            found = found._replace(owner=self._owner) if self._is_ours else await self._winner()
+        self.holder = found.owner
+        return self._is_ours
 
     async def give_back(self) -> None:
-        token, self._token = self._token, ""
-        if token:
-            await (await self._seaweed.filer()).channel.call(
-                _UNLOCK, UnlockRequest(name=self._name, renew_token=token), _CALL_S
-            )
+        if self._is_ours:
+            self._is_ours = False
+            entry, found = await self._read()
+            if found.process == self._process:
+                await self._replace(entry, "")
+
+    async def _winner(self) -> _LockFile:
+        """
+        What another process has written meanwhile.
+        """
+        _, found = await self._read()
+        if found.process == self._process:
+            raise RpcError(Status.ABORTED, f"{self._path}: a call of this process that was not answered came late")
+        return found
+
+    async def _read(self) -> tuple[Entry | None, _LockFile]:
+        entry = await self._filer.entry(self._path, _CALL_S)
+        return entry, _LockFile.read(self._path, entry) if entry else _LockFile()
+
+    def _has_expired(self, entry: Entry | None) -> bool:
+        """
+        Whether this version of the file, which is another process's, has been seen for long enough.
+        """
+        content = entry.content if entry else b""
+        if content != self._seen[0]:
+            self._seen = content, self._clock.seconds()
+        return self.waits_s <= 0
+
+    async def _replace(self, entry: Entry | None, owner: str) -> bool:
+        self._number += 1
+        new = self._filer.versioned_file(_LockFile(owner, self._process, self._number).encoded())
+        if entry is None:
+            return await self._filer.create_here(self._path, new, _CALL_S)
+        return await self._filer.replace_here(self._path, new, entry, _CALL_S)

@@ -164,7 +164,7 @@ class Election:
         gateway = self._gateway
         self._filer = await self._deciding_filer.use()
         self._deciding_filer.watch()
-        lock = FilerLock(gateway.seaweed, f"kgateway-{gateway.namespace}", gateway.client, LOCK_S)
+        lock = FilerLock(self._filer, f"{gateway.folder}/leader", gateway.client, LOCK_S, gateway.reactor)
         owners = gateway.shared_chain(self._filer, "owners")
         node_id = self._gateways.own.id
         lease = LeaderLease(lock, owners, gateway.client, node_id, gateway.reactor, self._stand_by, self._lose)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 import pytest
-from twisted.internet.defer import Deferred, gatherResults
+from twisted.internet.defer import CancelledError, Deferred, gatherResults
 from twisted.internet.task import Clock
 from twisted.logger import capturedLogs, formatEvent
 
@@ -18,9 +18,11 @@ from kgateway.broker.seaweed.chain.chain import Chain
 from kgateway.broker.seaweed.cluster import SeaweedCluster
 from kgateway.broker.seaweed.dev.dev_cluster import HOST, DevCluster, Shape
 from kgateway.broker.seaweed.grpc.status import RpcError
+from kgateway.broker.seaweed.lock import FilerLock
 from kgateway.broker.seaweed.masters import FILERS
 from kgateway.broker.seaweedmq.gateway_runtime import GatewayRuntime
 from kgateway.broker.seaweedmq.leadership.deciding_filer import CHECK_S, DecidingFiler, Decision
+from kgateway.broker.seaweedmq.leadership.lease import LOCK_S, LeaderLease
 from tests.broker.seaweed.real_reactor import reactor, until, wait
 from tests.broker.seaweedmq.gateways import gateway as whole_gateway
 
@@ -171,6 +173,55 @@ def test_two_gateways_with_a_filer_each_would_win_the_same_number(shared: DevClu
         return all(won)
 
     assert any(have_both_won(number) for number in range(300))
+
+
+def test_two_gateways_lead_at_a_time_if_each_uses_a_filer_of_its_own(separate: DevCluster, gateway: Open) -> None:
+    """
+    Both have the lock and the same epoch, because neither filer knows yet what the other one has decided.
+    """
+    gateways = [gateway(separate), gateway(separate)]
+    for each, filer in zip(gateways, gateways[0].filers, strict=True):
+        each.seaweed.pin(filer.address, wait(filer.store()))
+    assert any(_leaders(gateways, number) == [1, 2] for number in range(100))
+
+
+def test_one_gateway_leads_if_both_use_the_filer_that_decides(shared: DevCluster, gateway: Open) -> None:
+    """
+    The other one stands by, although a filer has just joined.
+    """
+    gateways = [gateway(shared), gateway(shared)]
+    _all([each.deciding.use() for each in gateways])
+    _rejoin(shared)
+    assert {len(_leaders(gateways, number)) for number in range(100)} == {1}
+
+
+def _leaders(gateways: list[Gateway], number: int) -> list[int]:
+    """
+    The node ids of the gateways that lead after all have tried at the same time.
+    """
+    leases, leaders = list[LeaderLease](), list[int]()
+    for node_id, each in enumerate(gateways, 1):
+        filer, folder = wait(each.seaweed.filer()), f"{each.folder}/{number}"
+        chain = Chain(filer, f"{folder}/owners", each.seaweed.retries, shared=True)
+        lock = FilerLock(filer, f"{folder}/leader", f"gateway-{node_id}", LOCK_S, reactor)
+        lease = LeaderLease(lock, chain, f"{node_id}", node_id, reactor, lambda _: None, lambda: None)
+        leases.append(lease)
+
+    async def lead(lease: LeaderLease, node_id: int) -> None:
+        try:
+            await lease.take()
+        except (CancelledError, ChainLost):
+            return
+        leaders.append(node_id)
+
+    taking = [Deferred.fromCoroutine(lead(lease, node_id)) for node_id, lease in enumerate(leases, 1)]
+    until(lambda: leaders)
+    _all([each.store() for each in gateways[0].filers])  # a moment for a second one
+    for lease in leases:
+        lease._stop_renewing()
+    for taken in taking:
+        taken.cancel()
+    return leaders
 
 
 def test_gateways_agree_on_the_filer_that_has_run_longest(shared: DevCluster, gateway: Open) -> None:

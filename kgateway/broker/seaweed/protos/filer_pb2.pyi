@@ -366,66 +366,6 @@ class SubscribeMetadataResponse(_message.Message):
     ts_ns: int
     def __init__(self, directory: _Optional[str] = ..., event_notification: _Optional[_Union[EventNotification, _Mapping]] = ..., ts_ns: _Optional[int] = ...) -> None: ...
 
-class LockRequest(_message.Message):
-    __slots__ = ("name", "seconds_to_lock", "renew_token", "is_moved", "owner")
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    SECONDS_TO_LOCK_FIELD_NUMBER: _ClassVar[int]
-    RENEW_TOKEN_FIELD_NUMBER: _ClassVar[int]
-    IS_MOVED_FIELD_NUMBER: _ClassVar[int]
-    OWNER_FIELD_NUMBER: _ClassVar[int]
-    name: str
-    seconds_to_lock: int
-    renew_token: str
-    is_moved: bool
-    owner: str
-    def __init__(self, name: _Optional[str] = ..., seconds_to_lock: _Optional[int] = ..., renew_token: _Optional[str] = ..., is_moved: bool = ..., owner: _Optional[str] = ...) -> None: ...
-
-class LockResponse(_message.Message):
-    __slots__ = ("renew_token", "lock_owner", "lock_host_moved_to", "error", "generation")
-    RENEW_TOKEN_FIELD_NUMBER: _ClassVar[int]
-    LOCK_OWNER_FIELD_NUMBER: _ClassVar[int]
-    LOCK_HOST_MOVED_TO_FIELD_NUMBER: _ClassVar[int]
-    ERROR_FIELD_NUMBER: _ClassVar[int]
-    GENERATION_FIELD_NUMBER: _ClassVar[int]
-    renew_token: str
-    lock_owner: str
-    lock_host_moved_to: str
-    error: str
-    generation: int
-    def __init__(self, renew_token: _Optional[str] = ..., lock_owner: _Optional[str] = ..., lock_host_moved_to: _Optional[str] = ..., error: _Optional[str] = ..., generation: _Optional[int] = ...) -> None: ...
-
-class UnlockRequest(_message.Message):
-    __slots__ = ("name", "renew_token", "is_moved")
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    RENEW_TOKEN_FIELD_NUMBER: _ClassVar[int]
-    IS_MOVED_FIELD_NUMBER: _ClassVar[int]
-    name: str
-    renew_token: str
-    is_moved: bool
-    def __init__(self, name: _Optional[str] = ..., renew_token: _Optional[str] = ..., is_moved: bool = ...) -> None: ...
-
-class UnlockResponse(_message.Message):
-    __slots__ = ("error", "moved_to")
-    ERROR_FIELD_NUMBER: _ClassVar[int]
-    MOVED_TO_FIELD_NUMBER: _ClassVar[int]
-    error: str
-    moved_to: str
-    def __init__(self, error: _Optional[str] = ..., moved_to: _Optional[str] = ...) -> None: ...
-
-class FindLockOwnerRequest(_message.Message):
-    __slots__ = ("name", "is_moved")
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    IS_MOVED_FIELD_NUMBER: _ClassVar[int]
-    name: str
-    is_moved: bool
-    def __init__(self, name: _Optional[str] = ..., is_moved: bool = ...) -> None: ...
-
-class FindLockOwnerResponse(_message.Message):
-    __slots__ = ("owner",)
-    OWNER_FIELD_NUMBER: _ClassVar[int]
-    owner: str
-    def __init__(self, owner: _Optional[str] = ...) -> None: ...
-
 class GetFilerConfigurationRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

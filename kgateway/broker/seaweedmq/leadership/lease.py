@@ -2,8 +2,8 @@
 The lease: one gateway at a time leads a cluster, known by an epoch that only grows.
 
 The epochs are objects of a chain in the filer, each won by one gateway; the number of the last is the leader epoch of
-every partition. A lock in the filers' memory says whether the leader is alive: the gateway that gets the lock takes the
-next epoch. A leader whose lock was taken by another gateway leads no more.
+every partition. A lock says whether the leader is alive: the gateway that gets the lock takes the next epoch. A leader
+whose lock was taken by another gateway leads no more.
 
 SeaweedMQ checks no epoch of a publisher. So a leader whose lock was not renewed in time, because it stood still or no
 filer answers, takes no records until it knows that no other gateway has had the lock. What it sent earlier is in
@@ -21,6 +21,7 @@ from twisted.internet.task import deferLater
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
+from kgateway.broker.seaweed.calls.retries import FilerRefused
 from kgateway.broker.seaweed.chain.chain import Chain, ChainObject
 from kgateway.broker.seaweed.grpc.status import RpcError
 from kgateway.broker.seaweed.lock import FilerLock
@@ -86,7 +87,7 @@ class LeaderLease:
         leadership = await self._claim_epoch()
         self._until = asked + LOCK_S
         self._log.info("this gateway leads, in epoch {epoch}", epoch=leadership.epoch)
-        self._renewing = Deferred.fromCoroutine(self._renew(leadership.epoch)).addErrback(self._ended)
+        self._renewing = Deferred.fromCoroutine(self._renew()).addErrback(self._ended)
         return leadership
 
     def check(self) -> None:
@@ -118,7 +119,7 @@ class LeaderLease:
         self._stop_renewing()
         try:
             await self._lock.give_back()
-        except RpcError as error:
+        except (RpcError, FilerRefused) as error:
             self._log.info("cannot release the lock, which will expire: {error}", error=error)
 
     def _stop_renewing(self) -> None:
@@ -129,12 +130,9 @@ class LeaderLease:
 
     async def _try_lock(self) -> bool:
         """
-        Try to get the lock. Returns whether it is ours. A filer that has just been started may have forgotten the
-        holder, which gets time to renew first.
+        Try to get the lock. Returns whether it is ours.
         """
-        if self._is_leaving:
-            return False
-        return (not self._last or not await self._lock.may_be_forgotten()) and await self._lock.take()
+        return not self._is_leaving and await self._lock.take()
 
     async def _wait(self) -> float:
         """
@@ -147,7 +145,7 @@ class LeaderLease:
                 self._log.warn(LEADER_IS_ANOTHER, holder=logged_holder)
             if self._last:
                 self._on_wait(self._last)
-            await deferLater(self._clock, _ASK_S)
+            await deferLater(self._clock, min(_ASK_S, self._lock.waits_s or _ASK_S))
             asked = self._clock.seconds()
             try:
                 if await self._try_lock():
@@ -168,23 +166,19 @@ class LeaderLease:
         fields = json.loads(found.payload)
         self._last = Leadership(found.number, fields["cluster"], fields.get("node", NO_NODE))
 
-    async def _renew(self, epoch: int) -> None:
+    async def _renew(self) -> None:
         """
         Renew the lock until another gateway has it, or has had it.
         """
-        ours = uninterrupted = True  # false once another gateway may have had the lock
-        problem = ""
+        ours, problem = True, ""
         while ours:
             delay = _RENEW_AGAIN_S if problem else _RENEW_S
             self._due = self._clock.seconds() + delay
             await deferLater(self._clock, delay)
             asked = self._clock.seconds()
             self._was_late, self._due = self._was_late or asked - self._due > _LATE_S, inf
-            uninterrupted = uninterrupted and self._lock.is_ours
             try:
                 ours = await self._lock.take()
-                if ours and not uninterrupted:
-                    ours = uninterrupted = await self._is_last(epoch)
             except CLUSTER_ERRORS as error:
                 if not problem:
                     problem = str(error)
@@ -196,13 +190,6 @@ class LeaderLease:
         self._renewing = None
         self._log.error(LEADERSHIP_LOST, holder=self._lock.holder)
         self._on_lost()
-
-    async def _is_last(self, epoch: int) -> bool:
-        """
-        Whether no other gateway has led while the lock was not ours.
-        """
-        await self._chain.catch_up(self._remember_last)
-        return self._chain.next_number == epoch + 1
 
     def _ended(self, failure: Failure) -> None:
         failure.trap(CancelledError)

@@ -1,0 +1,206 @@
+"""
+A lock in a real filer, by clocks that the test sets.
+"""
+
+from collections.abc import Callable
+
+import pytest
+from twisted.internet.defer import Deferred, gatherResults
+from twisted.internet.task import Clock
+
+from kgateway.broker.seaweed.calls.retries import FilerRefused
+from kgateway.broker.seaweed.filer.filer import Filer
+from kgateway.broker.seaweed.grpc.status import RpcError, Status
+from kgateway.broker.seaweed.lock import FilerLock
+from kgateway.broker.seaweed.protos.filer_pb2 import Entry
+from tests.broker.seaweed.cluster import done
+from tests.broker.seaweed.real_reactor import wait
+
+SECONDS = 6.0
+Open = Callable[[str], FilerLock]
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def path(folder: str) -> str:
+    return f"{folder}/lock"
+
+
+@pytest.fixture
+def lock(filer: Filer, path: str, clock: Clock) -> Open:
+    """
+    Opens the lock of the test, each time as another process would.
+    """
+    return lambda owner: FilerLock(filer, path, owner, SECONDS, clock)
+
+
+def _taken(lock: FilerLock) -> Deferred[bool]:
+    return Deferred.fromCoroutine(lock.take())
+
+
+def _all(taken: list[Deferred[bool]]) -> list[bool]:
+    answers: Deferred[list[bool]] = gatherResults(taken)
+    return wait(answers)
+
+
+def test_one_of_many_has_it(lock: Open) -> None:
+    """
+    The others learn which one.
+    """
+    locks = [lock(f"{number}") for number in range(10)]
+    taken = _all([_taken(each) for each in locks])
+    assert taken.count(True) == 1
+    assert not any(done(each.take()) for each, has_it in zip(locks, taken, strict=True) if not has_it)
+    assert {each.holder for each in locks} == {f"{taken.index(True)}"}
+
+
+def test_it_expires_when_it_was_seen_unchanged_for_as_long_as_it_lasts(lock: Open, clock: Clock) -> None:
+    """
+    The time begins when another process first sees the version, whenever that was written.
+    """
+    first, second = lock("first"), lock("second")
+    assert done(first.take())
+    clock.advance(100)
+    assert not done(second.take())
+    assert second.waits_s == SECONDS
+    clock.advance(SECONDS - 0.1)
+    assert not done(second.take())
+    clock.advance(second.waits_s)
+    assert done(second.take())
+    assert not done(first.take())
+    assert (first.holder, second.holder) == ("second", "second")
+
+
+def test_a_renewal_lets_the_others_wait_again(lock: Open, clock: Clock) -> None:
+    """
+    They wait until the owner has not renewed it for long.
+    """
+    first, second = lock("first"), lock("second")
+    for _ in range(5):
+        assert done(first.take())
+        assert not done(second.take())
+        clock.advance(SECONDS - 0.1)
+    assert not done(second.take())
+
+
+def test_an_owner_that_was_late_still_has_it_unless_another_took_it(lock: Open, clock: Clock) -> None:
+    """
+    Nobody else has had it meanwhile.
+    """
+    first, second = lock("first"), lock("second")
+    assert done(first.take())
+    assert not done(second.take())
+    clock.advance(SECONDS)
+    assert done(first.take())
+    assert not done(second.take())
+
+
+def test_of_the_owner_and_another_one_wins(lock: Open, clock: Clock) -> None:
+    """
+    Both ask when it has just expired.
+    """
+    for _ in range(20):
+        first, second = lock("first"), lock("second")
+        done(first.take())
+        done(second.take())
+        clock.advance(SECONDS)
+        assert sorted(_all([_taken(first), _taken(second)])) == [False, True]
+        for each in (first, second):
+            done(each.give_back())
+
+
+def test_it_is_free_at_once_when_it_is_given_back(lock: Open) -> None:
+    """
+    A process that has lost it gives nothing back.
+    """
+    first, second, third = lock("first"), lock("second"), lock("third")
+    assert done(first.take())
+    done(first.give_back())
+    assert done(second.take())
+    done(first.give_back())
+    assert not done(third.take())
+    assert third.holder == "second"
+
+
+def test_a_lock_that_came_and_went_is_lost(lock: Open, clock: Clock) -> None:
+    """
+    Another process had it meanwhile, although it is free again. Afterwards it can be taken like any other.
+    """
+    first, second = lock("first"), lock("second")
+    assert done(first.take())
+    assert not done(second.take())
+    clock.advance(SECONDS)
+    assert done(second.take())
+    done(second.give_back())
+    assert not done(first.take())
+    assert done(first.take())
+
+
+def test_a_lock_whose_file_is_gone_is_lost(lock: Open, filer: Filer, path: str) -> None:
+    """
+    Another process may have had it meanwhile.
+    """
+    first = lock("first")
+    assert done(first.take())
+    wait(filer.delete(path))
+    assert not done(first.take())
+
+
+@pytest.mark.parametrize("is_done", [True, False])
+def test_a_renewal_that_is_not_answered_is_tried_again(
+    lock: Open, filer: Filer, monkeypatch: pytest.MonkeyPatch, is_done: bool
+) -> None:
+    """
+    Whether it was done or not, the lock is still ours.
+    """
+    first = lock("first")
+    assert done(first.take())
+    replace = filer.replace_here
+
+    async def unanswered(path: str, entry: Entry, old: Entry, timeout_s: float) -> bool:
+        if is_done:
+            await replace(path, entry, old, timeout_s)
+        raise RpcError(Status.UNAVAILABLE, "the answer is lost")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(filer, "replace_here", unanswered)
+        with pytest.raises(RpcError, match="the answer is lost"):
+            done(first.take())
+    assert done(first.take())
+    assert not done(lock("second").take())
+
+
+def test_a_renewal_that_comes_late_is_not_taken_for_another_process(
+    lock: Open, filer: Filer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    The filer hung, and applied the renewal that was given up after the next one had read the file.
+    """
+    first = lock("first")
+    assert done(first.take())
+    replace = filer.replace_here
+
+    async def after_a_late_one(path: str, entry: Entry, old: Entry, timeout_s: float) -> bool:
+        late = filer.versioned_file(entry.content.replace(b'"number": ', b'"number": 9'))
+        await replace(path, late, old, timeout_s)
+        return await replace(path, entry, old, timeout_s)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(filer, "replace_here", after_a_late_one)
+        with pytest.raises(RpcError, match="came late"):
+            done(first.take())
+    assert done(first.take())
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"strange": 1}'])
+def test_a_file_that_is_no_lock_is_refused(lock: Open, filer: Filer, path: str, content: bytes) -> None:
+    """
+    The message names it.
+    """
+    wait(filer.write(path, content))
+    with pytest.raises(FilerRefused, match=f"{path}: it is not the file of a lock"):
+        done(lock("first").take())
