@@ -11,6 +11,7 @@ import tempfile
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 from kgateway.broker.seaweed.dev.weed_process import ENDS, NotStarted, undisturbed
 from kgateway.cli.common.errors import FAILED, MISTAKE, CommandError
 from kgateway.cli.common.parser import Command, Parser, example_text
+from kgateway.cli.common.values import positive
 from kgateway.config.settings import read_settings
 from kgateway.config.sources import SettingsError
 
@@ -25,6 +27,16 @@ if TYPE_CHECKING:
     from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
 
 _STOP_S = 20.0
+_EXAMPLES = """\
+kgateway seaweedmq dev --listen tcp:9092:interface=127.0.0.1 --seaweedmq-format batch
+kgateway seaweedmq dev --filers 3 --brokers 2 --flush-interval-s 60
+"""
+_MOST = 9
+_SERVERS = {
+    "brokers": "how many brokers of SeaweedMQ to start",
+    "filers": "how many filers to start; they share one store",
+    "volume_servers": "how many volume servers to start",
+}
 
 
 def _add_arguments(parser: Parser) -> None:
@@ -34,10 +46,20 @@ def _add_arguments(parser: Parser) -> None:
         type=Path,
         help="where to keep the data for the next start (default: it is deleted at the end)",
     )
-    parser.unknown_dest = "gateway"
-    parser.epilog = "All other options are those of `kgateway serve`, for the gateway.\n\n" + example_text(
-        "kgateway seaweedmq dev --listen tcp:9092:interface=127.0.0.1 --seaweedmq-format batch"
+    for name, what in _SERVERS.items():
+        flag = f"--{name.replace('_', '-')}"
+        parser.add_argument(
+            flag, metavar="N", type=partial(positive, most=_MOST), default=1, help=f"{what} (default 1)"
+        )
+    parser.add_argument(
+        "--flush-interval-s",
+        metavar="SECONDS",
+        type=positive,
+        default=1,
+        help="how often brokers write messages to files (default 1; SeaweedMQ's own default is 5)",
     )
+    parser.unknown_dest = "gateway"
+    parser.epilog = "All other options are those of `kgateway serve`, for the gateway.\n\n" + example_text(_EXAMPLES)
 
 
 def _run(options: Namespace) -> Iterator[str]:
@@ -54,16 +76,18 @@ DEV = Command(_add_arguments, _run, has_json=False)
 
 
 def _lines(options: Namespace) -> Iterator[str]:
-    from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
+    from kgateway.broker.seaweed.dev.dev_cluster import DevCluster, Shape
 
+    servers = {name: getattr(options, name) for name in _SERVERS}
     with _signals_once(), ExitStack() as stack:
         folder = options.folder or _temporary(stack)
-        cluster = DevCluster(folder)
+        cluster = DevCluster(folder, shape=Shape(**servers, flush_interval_s=options.flush_interval_s))
         command, control_socket = _command(options, cluster, folder)
         print("starting a cluster; this takes a few seconds", file=sys.stderr, flush=True)
         stack.callback(cluster.kill)  # a signal may interrupt an orderly end
         stack.enter_context(cluster)
-        yield f"master  {','.join(cluster.masters)}    filer {cluster.filer}    broker {cluster.broker_address}"
+        filers, brokers = ",".join(cluster.filer_addresses), ",".join(cluster.broker_addresses)
+        yield f"master  {','.join(cluster.masters)}    filer {filers}    broker {brokers}"
         yield f"logs    {folder}"
         yield f"why     kgateway why --control-socket {shlex.quote(control_socket)}"
         sys.stdout.flush()

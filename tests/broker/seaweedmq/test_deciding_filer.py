@@ -4,9 +4,10 @@ Gateways in front of several filers agree on the one that decides, and refuse fi
 
 from collections.abc import Callable, Iterator
 from typing import TypeVar
+from uuid import uuid4
 
 import pytest
-from twisted.internet.defer import CancelledError, Deferred, gatherResults
+from twisted.internet.defer import Deferred, gatherResults
 from twisted.internet.task import Clock
 from twisted.logger import capturedLogs, formatEvent
 
@@ -17,12 +18,13 @@ from kgateway.broker.seaweed.chain.appender import ChainLost
 from kgateway.broker.seaweed.chain.chain import Chain
 from kgateway.broker.seaweed.cluster import SeaweedCluster
 from kgateway.broker.seaweed.dev.dev_cluster import HOST, DevCluster, Shape
-from kgateway.broker.seaweed.grpc.status import RpcError
+from kgateway.broker.seaweed.grpc.status import RpcError, Status
 from kgateway.broker.seaweed.lock import FilerLock
 from kgateway.broker.seaweed.masters import FILERS
 from kgateway.broker.seaweedmq.gateway_runtime import GatewayRuntime
 from kgateway.broker.seaweedmq.leadership.deciding_filer import CHECK_S, DecidingFiler, Decision
 from kgateway.broker.seaweedmq.leadership.lease import LOCK_S, LeaderLease
+from tests.broker.seaweed.cluster import done
 from tests.broker.seaweed.real_reactor import reactor, until, wait
 from tests.broker.seaweedmq.gateways import gateway as whole_gateway
 
@@ -68,6 +70,15 @@ class Gateway:
             return True
 
         return Deferred.fromCoroutine(append())
+
+    def lease(self) -> LeaderLease:
+        """
+        A claim to lead, by the filer in use.
+        """
+        filer = wait(self.seaweed.filer())
+        chain = Chain(filer, f"{self.folder}/owners", self.seaweed.retries, shared=True)
+        lock = FilerLock(filer, f"{self.folder}/leader", "test", LOCK_S, reactor)
+        return LeaderLease(lock, chain, "test", 1, reactor, lambda _: None, lambda: None)
 
     def until_listed(self, count: int) -> None:
         until(lambda: len(wait(self.seaweed.masters.nodes(FILERS, refresh=True))) == count)
@@ -177,51 +188,71 @@ def test_two_gateways_with_a_filer_each_would_win_the_same_number(shared: DevClu
 
 def test_two_gateways_lead_at_a_time_if_each_uses_a_filer_of_its_own(separate: DevCluster, gateway: Open) -> None:
     """
-    Both have the lock and the same epoch, because neither filer knows yet what the other one has decided.
+    A filer that was suspended does not know at once what the other one has decided meanwhile.
     """
     gateways = [gateway(separate), gateway(separate)]
     for each, filer in zip(gateways, gateways[0].filers, strict=True):
-        each.seaweed.pin(filer.address, wait(filer.store()))
-    assert any(_leaders(gateways, number) == [1, 2] for number in range(100))
+        wait(each.seaweed.pin(filer.address, wait(filer.store())).store())
+    first, second = (each.lease() for each in gateways)
+    separate.filers[1].pause()
+    for _ in range(5):
+        _all([gateways[0].filers[0].write(f"{gateways[0].folder}/{uuid4().hex}", b"") for _ in range(1_000)])
+    done(first.take())
+    separate.filers[1].resume()
+    assert done(second.take()).epoch == 0
+    for lease in (first, second):
+        lease.check()
+        done(lease.give_back())
 
 
 def test_one_gateway_leads_if_both_use_the_filer_that_decides(shared: DevCluster, gateway: Open) -> None:
     """
-    The other one stands by, although a filer has just joined.
+    Each wins the lock and an epoch only if the other one does not, although a filer has just joined.
     """
     gateways = [gateway(shared), gateway(shared)]
     _all([each.deciding.use() for each in gateways])
     _rejoin(shared)
-    assert {len(_leaders(gateways, number)) for number in range(100)} == {1}
+    leaders: list[LeaderLease] = []
+
+    async def lead(lease: LeaderLease) -> None:
+        await lease.take()
+        leaders.append(lease)
+
+    for _ in range(10):
+        taking = [Deferred.fromCoroutine(lead(each.lease())) for each in gateways]
+        until(lambda: leaders)
+        assert [taken.called for taken in taking].count(True) == 1
+        done(leaders[-1].give_back())
+        _all(taking)
+        done(leaders[-1].give_back())
+        assert len(leaders) == 2
+        leaders.clear()
 
 
-def _leaders(gateways: list[Gateway], number: int) -> list[int]:
+def test_another_filer_that_hangs_stops_no_gateway(shared: DevCluster, gateway: Open) -> None:
     """
-    The node ids of the gateways that lead after all have tried at the same time.
+    SeaweedFS itself would wait for it wherever it is the owner of a path.
     """
-    leases, leaders = list[LeaderLease](), list[int]()
-    for node_id, each in enumerate(gateways, 1):
-        filer, folder = wait(each.seaweed.filer()), f"{each.folder}/{number}"
-        chain = Chain(filer, f"{folder}/owners", each.seaweed.retries, shared=True)
-        lock = FilerLock(filer, f"{folder}/leader", f"gateway-{node_id}", LOCK_S, reactor)
-        lease = LeaderLease(lock, chain, f"{node_id}", node_id, reactor, lambda _: None, lambda: None)
-        leases.append(lease)
+    one = gateway(shared)
+    wait(one.deciding.use())
+    shared.filers[1].pause()
 
-    async def lead(lease: LeaderLease, node_id: int) -> None:
+    def is_waited_for() -> bool:
+        filer, path = one.filers[0], f"{one.folder}/{uuid4().hex}"
         try:
-            await lease.take()
-        except (CancelledError, ChainLost):
-            return
-        leaders.append(node_id)
+            wait(filer.create(path, filer.small_file(b""), only_if_absent=True, timeout_s=0.5))
+        except RpcError as error:
+            return error.status is Status.DEADLINE_EXCEEDED
+        return False
 
-    taking = [Deferred.fromCoroutine(lead(lease, node_id)) for node_id, lease in enumerate(leases, 1)]
-    until(lambda: leaders)
-    _all([each.store() for each in gateways[0].filers])  # a moment for a second one
-    for lease in leases:
-        lease._stop_renewing()
-    for taken in taking:
-        taken.cancel()
-    return leaders
+    try:
+        until(is_waited_for)
+        lease = one.lease()
+        done(lease.take(), 2)
+        done(lease.give_back(), 2)
+        assert [wait(one.append(number), 2) for number in range(20)] == [True] * 20
+    finally:
+        shared.filers[1].resume()
 
 
 def test_gateways_agree_on_the_filer_that_has_run_longest(shared: DevCluster, gateway: Open) -> None:

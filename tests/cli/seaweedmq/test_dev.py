@@ -99,6 +99,36 @@ def test_it_serves_and_leaves_nothing(tmp_path: Path) -> None:
         assert not [weed_processes(folder) for folder in folders.values() if weed_processes(folder)]
 
 
+def test_several_servers_of_each_kind(tmp_path: Path) -> None:
+    """
+    Clients need not know; the first line names those that have addresses to use.
+    """
+    options = ("--filers", "2", "--brokers", "2", "--volume-servers", "2", "--flush-interval-s", "2")
+    with started("--folder", str(tmp_path), *options, "--listen", "tcp:0:interface=127.0.0.1") as process:
+        servers = re.match(r"master  \S+    filer (\S+)    broker (\S+)\n", read_until(process, "master  "))
+        assert servers
+        assert [len(addresses.split(",")) for addresses in servers.groups()] == [2, 2]
+        consumer = greeted(process)
+        found = consumer.poll(_PATIENCE_S)
+        assert found
+        assert found.value() == b"hello"
+        consumer.close()
+        names = {path.stem for path in tmp_path.glob("*.pid")}
+        assert names == {"server", "volume2", "filer", "filer2", "broker", "broker2"}
+    assert not weed_processes(tmp_path)
+
+
+def test_a_folder_of_one_filer_is_refused_for_several(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    They would share a new store, without the data.
+    """
+    (tmp_path / "data" / "filerldb2").mkdir(parents=True)
+    with pytest.raises(SystemExit) as ended:
+        main(["seaweedmq", "dev", "--folder", str(tmp_path), "--filers", "2"])
+    assert ended.value.code == 1
+    assert f"{tmp_path} has the data of a cluster with one filer" in capsys.readouterr().err
+
+
 def greeted(process: subprocess.Popen[str]) -> Consumer:
     """
     Produce to the gateway, and begin to consume.
