@@ -5,7 +5,8 @@ A lock that one process has at a time, for as long as the process renews it: a f
 
 The owner replaces the file at each renewal, and lets the lock go by replacing it once more, with no owner in it.
 Another process may take the lock when it has seen one version of the file for as long as a lock lasts. It then replaces
-this version: of several that do so, the owner among them, one succeeds.
+this version: of several that do so, the owner among them, one succeeds. When the filer has not answered, it waits anew,
+so that the owner can renew the lock first.
 
 No clock is compared with another one. The time of an owner begins before it asks for a renewal, that of all others when
 they see the renewal. So after an unclean end nobody gets the lock before it has waited for that long.
@@ -69,7 +70,11 @@ class FilerLock:
         Take or renew the lock. Returns whether it is ours now; raises RpcError or FilerRefused if that is unknown. A
         lock that another process has had meanwhile is not ours any more, even if it is free again.
         """
-        entry, found = await self._read()
+        try:
+            entry, found = await self._read()
+        except (RpcError, FilerRefused):
+            self._seen = b"", 0.0  # perhaps the owner could not renew it either
+            raise
         if self._is_ours and found.process != self._process:
             self._is_ours = False
         elif found.process == self._process or not found.owner or self._has_expired(entry):

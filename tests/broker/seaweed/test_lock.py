@@ -5,7 +5,7 @@ A lock in a real filer, by clocks that the test sets.
 from collections.abc import Callable
 
 import pytest
-from twisted.internet.defer import Deferred, gatherResults
+from twisted.internet.defer import Deferred, fail, gatherResults
 from twisted.internet.task import Clock
 
 from kgateway.broker.seaweed.calls.retries import FilerRefused
@@ -85,6 +85,24 @@ def test_a_renewal_lets_the_others_wait_again(lock: Open, clock: Clock) -> None:
         assert not done(second.take())
         clock.advance(SECONDS - 0.1)
     assert not done(second.take())
+
+
+def test_a_filer_that_did_not_answer_lets_the_others_wait_again(
+    lock: Open, filer: Filer, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    The owner could not renew it meanwhile.
+    """
+    first, second = lock("first"), lock("second")
+    assert done(first.take())
+    assert not done(second.take())
+    clock.advance(SECONDS)
+    with monkeypatch.context() as patched:
+        patched.setattr(filer, "entry", lambda *_: fail(RpcError(Status.DEADLINE_EXCEEDED, "it hangs")))
+        with pytest.raises(RpcError, match="it hangs"):
+            done(second.take())
+    assert not done(second.take())
+    assert done(first.take())
 
 
 def test_an_owner_that_was_late_still_has_it_unless_another_took_it(lock: Open, clock: Clock) -> None:

@@ -11,5 +11,6 @@ collect_ignore = [
     "test_intruder.py",
     "test_resumed_gateway.py",
     "test_running_clients.py",
+    "test_several_filers.py",
     "test_two_gateways.py",
 ]
