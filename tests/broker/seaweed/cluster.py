@@ -14,13 +14,19 @@ from uuid import uuid4
 import pytest
 from twisted.internet.defer import Deferred
 
-from kgateway.broker.seaweed.calls.addresses import master_addresses
+from kgateway.broker.seaweed.calls.addresses import ServerAddress, master_addresses
 from kgateway.broker.seaweed.cluster import SeaweedCluster
 from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
 from kgateway.broker.seaweed.filer.filer import Filer
+from kgateway.broker.seaweed.grpc.call_headers import Method
+from kgateway.broker.seaweed.grpc.status import RpcError
+from kgateway.broker.seaweed.protos.filer_pb2 import CreateEntryRequest, CreateEntryResponse, Entry
+from kgateway.broker.seaweed.security.cluster_access import Role
 from tests.broker.seaweed.real_reactor import WAIT_S, reactor, wait
 
 T = TypeVar("T")
+
+_CREATE = Method("/filer_pb.SeaweedFiler/CreateEntry", CreateEntryRequest, CreateEntryResponse)
 
 
 def done(coroutine: Coroutine[Any, Any, T], timeout: float = WAIT_S) -> T:
@@ -28,6 +34,22 @@ def done(coroutine: Coroutine[Any, Any, T], timeout: float = WAIT_S) -> T:
     Return the result of a coroutine.
     """
     return wait(Deferred.fromCoroutine(coroutine), timeout)
+
+
+def pause_second_filer(cluster: DevCluster) -> None:
+    """
+    Pause one of two filers that share a store, but not while it has locked the SQLite file, which would stop both.
+    """
+    first = ServerAddress.parse(cluster.filer).grpc
+    request = CreateEntryRequest(directory="/tests", entry=Entry(name="probe"))
+    while True:
+        cluster.filers[1].pause()
+        try:
+            cluster.call(Role.FILER, first, _CREATE, request, 1)
+        except RpcError:
+            cluster.filers[1].resume()
+        else:
+            return
 
 
 @pytest.fixture(scope="session")

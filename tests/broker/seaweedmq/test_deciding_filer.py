@@ -24,7 +24,7 @@ from kgateway.broker.seaweed.masters import FILERS
 from kgateway.broker.seaweedmq.gateway_runtime import GatewayRuntime
 from kgateway.broker.seaweedmq.leadership.deciding_filer import CHECK_S, DecidingFiler, Decision
 from kgateway.broker.seaweedmq.leadership.lease import LOCK_S, LeaderLease
-from tests.broker.seaweed.cluster import done
+from tests.broker.seaweed.cluster import done, pause_second_filer
 from tests.broker.seaweed.real_reactor import reactor, until, wait
 from tests.broker.seaweedmq.gateways import gateway as whole_gateway
 
@@ -81,6 +81,9 @@ class Gateway:
         return LeaderLease(lock, chain, "test", 1, reactor, lambda _: None, lambda: None)
 
     def until_listed(self, count: int) -> None:
+        """
+        Wait until the master knows this many filers.
+        """
         until(lambda: len(wait(self.seaweed.masters.nodes(FILERS, refresh=True))) == count)
 
 
@@ -235,7 +238,7 @@ def test_another_filer_that_hangs_stops_no_gateway(shared: DevCluster, gateway: 
     """
     one = gateway(shared)
     wait(one.deciding.use())
-    shared.filers[1].pause()
+    pause_second_filer(shared)
 
     def is_waited_for() -> bool:
         filer, path = one.filers[0], f"{one.folder}/{uuid4().hex}"
@@ -252,7 +255,7 @@ def test_another_filer_that_hangs_stops_no_gateway(shared: DevCluster, gateway: 
         done(lease.give_back(), 2)
         assert [wait(one.append(number), 2) for number in range(20)] == [True] * 20
     finally:
-        shared.filers[1].resume()
+        _rejoin(shared)  # the master would drop it for a while after it goes on
 
 
 def test_gateways_agree_on_the_filer_that_has_run_longest(shared: DevCluster, gateway: Open) -> None:
@@ -326,6 +329,18 @@ def test_a_file_that_names_no_filer_is_refused(cluster: DevCluster, gateway: Ope
     one.write(content)
     with pytest.raises(BrokerUnusable, match=f"{one.folder}/filer is not the file of a gateway"):
         wait(one.deciding.use())
+
+
+def test_the_filer_in_use_is_kept_when_it_does_not_answer(cluster: DevCluster, gateway: Open) -> None:
+    """
+    Another one must not decide.
+    """
+    one = gateway(cluster)
+    pinned = one.seaweed.pin(_NOWHERE, 1)
+    while not pinned.is_out:
+        with pytest.raises(RpcError, match="refused"):
+            wait(pinned.store())
+    assert wait(one.seaweed.filer()) is pinned
 
 
 def test_a_connection_to_a_filer_with_another_store_is_not_used(cluster: DevCluster, gateway: Open) -> None:

@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import KafkaError, Message, Producer
 
 from kgateway.broker.seaweed.dev.dev_cluster import DevCluster, Shape
+from tests.broker.seaweed.cluster import pause_second_filer
 from tests.faults.seaweedmq.gateway_pair import Pair, leads, until_told
 from tests.faults.seaweedmq.kafka_requests import all_values
 
@@ -87,7 +88,7 @@ def test_what_is_acknowledged_while_filers_come_and_go_is_there_once(cluster: De
     deciding, other = cluster.filers
     with producing(pair) as acknowledged:
         wait_for_more(acknowledged, 20)
-        other.pause()
+        pause_second_filer(cluster)
         sleep(_HANGS_S)
         wait_for_more(acknowledged, 2)
         other.resume()
