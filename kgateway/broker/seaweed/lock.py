@@ -3,13 +3,13 @@ A lock that one process has at a time, for as long as the process renews it: a f
 
     {"owner": "kgateway-1@gw1", "process": "5a0c...", "number": 17}
 
-The owner replaces the file at each renewal, and lets the lock go by replacing it once more, with no owner in it.
+The owner replaces the file at each renewal, and releases the lock by replacing it once more, with no owner in it.
 Another process may take the lock when it has seen one version of the file for as long as a lock lasts. It then replaces
 this version: of several that do so, the owner among them, one succeeds. When the filer has not answered, it waits anew,
 so that the owner can renew the lock first.
 
 No clock is compared with another one. The time of an owner begins before it asks for a renewal, that of all others when
-they see the renewal. So after an unclean end nobody gets the lock before it has waited for that long.
+they see the renewal. So after an unclean end, each process waits for that long before it can get the lock.
 
 SeaweedFS's own locks would not do. They are in the memory of filers, each lock at one that is chosen by a hash ring. A
 filer that joins gives locks away that others hold, and one that hangs keeps its locks from being renewed.
@@ -56,12 +56,12 @@ class FilerLock:
         self._process = uuid4().hex
         self._number = 0
         self._is_ours = False  # unless another process has taken it since
-        self._seen: tuple[bytes, float] = b"", 0.0  # a version of the file that is another process's, and since when
+        self._seen = _LockFile(), 0.0  # a version of the file that is another process's, and since when
 
     @property
     def waits_s(self) -> float:
         """
-        The time until the lock can be taken, if its holder does not renew it.
+        The time until the lock expires, if its holder does not renew it.
         """
         return max(0.0, self._seen[1] + self._seconds - self._clock.seconds())
 
@@ -70,16 +70,18 @@ class FilerLock:
         Take or renew the lock. Returns whether it is ours now; raises RpcError or FilerRefused if that is unknown. A
         lock that another process has had meanwhile is not ours any more, even if it is free again.
         """
+        asked = self._clock.seconds()
         try:
             entry, found = await self._read()
         except (RpcError, FilerRefused):
-            self._seen = b"", 0.0  # perhaps the owner could not renew it either
+            self._seen = _LockFile(), 0.0  # perhaps the owner could not renew it either
             raise
         if self._is_ours and found.process != self._process:
             self._is_ours = False
-        elif found.process == self._process or not found.owner or self._has_expired(entry):
-            self._is_ours = await self._replace(entry, self._owner)
-            found = found._replace(owner=self._owner) if self._is_ours else await self._winner()
+        elif found.process == self._process or not found.owner or self._has_expired(found, asked):
+            is_ours = await self._replace(entry, self._owner)
+            found = found._replace(owner=self._owner) if is_ours else await self._winner()
+            self._is_ours = is_ours
         self.holder = found.owner
         return self._is_ours
 
@@ -103,14 +105,14 @@ class FilerLock:
         entry = await self._filer.entry(self._path, _CALL_S)
         return entry, _LockFile.read(self._path, entry) if entry else _LockFile()
 
-    def _has_expired(self, entry: Entry | None) -> bool:
+    def _has_expired(self, found: _LockFile, asked: float) -> bool:
         """
-        Whether this version of the file, which is another process's, has been seen for long enough.
+        Whether this version of the file, which is another process's, had been seen for long enough when the filer was
+        asked. While a filer is slow to answer, the owner cannot renew the lock either.
         """
-        content = entry.content if entry else b""
-        if content != self._seen[0]:
-            self._seen = content, self._clock.seconds()
-        return self.waits_s <= 0
+        if found != self._seen[0]:
+            self._seen = found, self._clock.seconds()
+        return asked >= self._seen[1] + self._seconds
 
     async def _replace(self, entry: Entry | None, owner: str) -> bool:
         self._number += 1

@@ -105,6 +105,29 @@ def test_a_filer_that_did_not_answer_lets_the_others_wait_again(
     assert done(first.take())
 
 
+def test_the_time_of_an_answer_does_not_count(
+    lock: Open, filer: Filer, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    The owner, too, could renew the lock only when the filer answered again.
+    """
+    first, second = lock("first"), lock("second")
+    assert done(first.take())
+    assert not done(second.take())
+    entry = filer.entry
+
+    async def slow(path: str, timeout_s: float) -> Entry | None:
+        found = await entry(path, timeout_s)
+        clock.advance(SECONDS)
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(filer, "entry", slow)
+        assert not done(second.take())
+    assert done(first.take())
+    assert not done(second.take())
+
+
 def test_an_owner_that_was_late_still_has_it_unless_another_took_it(lock: Open, clock: Clock) -> None:
     """
     Nobody else has had it meanwhile.
@@ -200,6 +223,30 @@ def test_a_renewal_that_comes_late_is_not_taken_for_another_process(
     """
     first = lock("first")
     assert done(first.take())
+    _renew_late(first, filer, monkeypatch)
+    assert done(first.take())
+
+
+def test_a_lock_that_came_and_went_after_a_late_renewal_is_lost(
+    lock: Open, filer: Filer, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    A renewal that came late leaves the owner its lock, which another process has had since.
+    """
+    first, second = lock("first"), lock("second")
+    assert done(first.take())
+    _renew_late(first, filer, monkeypatch)
+    assert not done(second.take())
+    clock.advance(SECONDS)
+    assert done(second.take())
+    done(second.give_back())
+    assert not done(first.take())
+
+
+def _renew_late(lock: FilerLock, filer: Filer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Renew the lock while a renewal that was given up is applied.
+    """
     replace = filer.replace_here
 
     async def after_a_late_one(path: str, entry: Entry, old: Entry, timeout_s: float) -> bool:
@@ -210,8 +257,7 @@ def test_a_renewal_that_comes_late_is_not_taken_for_another_process(
     with monkeypatch.context() as patched:
         patched.setattr(filer, "replace_here", after_a_late_one)
         with pytest.raises(RpcError, match="came late"):
-            done(first.take())
-    assert done(first.take())
+            done(lock.take())
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b'{"strange": 1}'])

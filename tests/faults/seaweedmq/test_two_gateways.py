@@ -493,9 +493,9 @@ def test_wrong_addresses_do_not_have_a_gateway_ask_itself_for_ever(cluster: DevC
         second.end()
 
 
-def test_a_filer_that_forgets_who_leads_changes_no_leader(cluster: DevCluster, pair: Pair) -> None:
+def test_a_filer_that_is_restarted_changes_no_leader(cluster: DevCluster, pair: Pair) -> None:
     """
-    Its locks are in memory. After its start the second gateway gives the first one time to renew its lock.
+    The second gateway gives the first one time to renew its lock.
     """
     with Client(pair.first.port) as client:
         produce_until_taken(client, pair.place, b"before")
