@@ -20,7 +20,7 @@ from kgateway.broker.seaweed.cluster import SeaweedCluster
 from kgateway.broker.seaweed.dev.dev_cluster import HOST, DevCluster, Shape
 from kgateway.broker.seaweed.grpc.status import RpcError, Status
 from kgateway.broker.seaweed.lock import FilerLock
-from kgateway.broker.seaweed.masters import FILERS
+from kgateway.broker.seaweed.masters import FILERS, ClusterNode
 from kgateway.broker.seaweedmq.gateway_runtime import GatewayRuntime
 from kgateway.broker.seaweedmq.leadership.deciding_filer import CHECK_S, DecidingFiler, Decision
 from kgateway.broker.seaweedmq.leadership.lease import LOCK_S, LeaderLease
@@ -31,6 +31,7 @@ from tests.broker.seaweedmq.gateways import gateway as whole_gateway
 T = TypeVar("T")
 
 _NOWHERE = ServerAddress(HOST, 1, 2)
+_MOMENT_S = 0.1
 
 
 class Gateway:
@@ -294,7 +295,45 @@ def test_the_filer_of_a_shared_store_must_be_there(shared: DevCluster, gateway: 
     wait(one.deciding.use())
     one.write(one.decision._replace(address=_NOWHERE).encoded())
     with pytest.raises(BrokerUnusable, match=f"names the filer {_NOWHERE}, which the masters do not know"):
-        wait(gateway(shared).deciding.use())
+        wait(gateway(shared).deciding.use(_MOMENT_S))
+
+
+def test_a_gateway_waits_for_a_filer_that_was_just_started(
+    shared: DevCluster, gateway: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    The masters may know the other filers first.
+    """
+    one, later = gateway(shared), gateway(shared)
+    address = wait(one.deciding.use()).address
+    shared.filers[0].kill()
+    one.until_listed(1)
+    attempts, nodes = [], later.seaweed.masters.nodes
+
+    def noted(kind: str, *, refresh: bool) -> Deferred[list[ClusterNode]]:
+        attempts.append(kind)
+        return nodes(kind, refresh=refresh)
+
+    monkeypatch.setattr(later.seaweed.masters, "nodes", noted)
+    used = later.deciding.use()
+    until(lambda: len(attempts) > 1 or used.called)
+    shared.start_filer(0)
+    assert wait(used).address == address
+
+
+def test_no_filer_is_chosen_while_one_does_not_respond(shared: DevCluster, gateway: Open) -> None:
+    """
+    It may have another store. Later gateways need not ask it.
+    """
+    pause_second_filer(shared)
+    try:
+        one = gateway(shared)
+        with pytest.raises(RpcError, match=f"because {one.filers[1].address}.* did not respond within"):
+            wait(one.deciding.use(_MOMENT_S))
+        one.write(Decision(one.filers[0].address, wait(one.filers[0].store()), True).encoded())
+        assert wait(one.deciding.use()).address == one.filers[0].address
+    finally:
+        _rejoin(shared)
 
 
 def test_a_filer_without_others_may_have_another_address(cluster: DevCluster, gateway: Open) -> None:
@@ -316,7 +355,7 @@ def test_the_copy_of_a_store_is_refused(cluster: DevCluster, gateway: Open) -> N
     one = gateway(cluster)
     wait(one.deciding.use())
     one.write(one.decision._replace(store=1).encoded())
-    with pytest.raises(BrokerUnusable, match="with the store 1, but the filers that respond have a copy"):
+    with pytest.raises(BrokerUnusable, match="with the store 1, but the filers that respond have another store"):
         wait(gateway(cluster).deciding.use())
 
 
@@ -377,18 +416,24 @@ def test_a_filer_that_joins_with_a_store_of_its_own_is_reported_once(separate: D
 
 def test_a_store_that_becomes_a_shared_one_is_noted(shared: DevCluster, gateway: Open) -> None:
     """
-    From then on the filer that decides must not have another address.
+    From then on the filer that decides must not have another address. One of several gateways writes that down.
     """
     shared.filers[1].kill()
-    one = gateway(shared)
-    one.until_listed(1)
-    wait(one.deciding.use())
-    assert not one.decision.is_shared
-    one.deciding.watch()
+    gateways = [gateway(shared), gateway(shared)]
+    gateways[0].until_listed(1)
+    for each in gateways:
+        wait(each.deciding.use())
+        assert not each.decision.is_shared
+        each.deciding.watch()
     shared.start_filer(1)
 
     def is_noted() -> bool:
-        one.clock.advance(CHECK_S)
-        return one.decision.is_shared
+        gateways[0].clock.advance(CHECK_S)
+        return gateways[0].decision.is_shared
 
     until(is_noted)
+    with capturedLogs() as logs:
+        for _ in range(5):
+            gateways[1].clock.advance(CHECK_S)
+            wait(gateways[1].filers[0].store())
+    assert not [each for each in map(formatEvent, logs) if "cannot check" in str(each)]

@@ -187,14 +187,12 @@ class CreateEntryRequest(_message.Message):
     def __init__(self, directory: _Optional[str] = ..., entry: _Optional[_Union[Entry, _Mapping]] = ..., o_excl: bool = ..., skip_check_parent_directory: bool = ..., condition: _Optional[_Union[WriteCondition, _Mapping]] = ...) -> None: ...
 
 class CreateEntryResponse(_message.Message):
-    __slots__ = ("error", "error_code", "log_signature")
+    __slots__ = ("error", "error_code")
     ERROR_FIELD_NUMBER: _ClassVar[int]
     ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
-    LOG_SIGNATURE_FIELD_NUMBER: _ClassVar[int]
     error: str
     error_code: FilerError
-    log_signature: int
-    def __init__(self, error: _Optional[str] = ..., error_code: _Optional[_Union[FilerError, str]] = ..., log_signature: _Optional[int] = ...) -> None: ...
+    def __init__(self, error: _Optional[str] = ..., error_code: _Optional[_Union[FilerError, str]] = ...) -> None: ...
 
 class UpdateEntryRequest(_message.Message):
     __slots__ = ("directory", "entry")
@@ -209,24 +207,18 @@ class UpdateEntryResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class ObjectMutation(_message.Message):
-    __slots__ = ("type", "directory", "name", "entry", "is_delete_data")
+    __slots__ = ("type", "directory", "entry")
     class Type(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         PUT: _ClassVar[ObjectMutation.Type]
-        DELETE: _ClassVar[ObjectMutation.Type]
     PUT: ObjectMutation.Type
-    DELETE: ObjectMutation.Type
     TYPE_FIELD_NUMBER: _ClassVar[int]
     DIRECTORY_FIELD_NUMBER: _ClassVar[int]
-    NAME_FIELD_NUMBER: _ClassVar[int]
     ENTRY_FIELD_NUMBER: _ClassVar[int]
-    IS_DELETE_DATA_FIELD_NUMBER: _ClassVar[int]
     type: ObjectMutation.Type
     directory: str
-    name: str
     entry: Entry
-    is_delete_data: bool
-    def __init__(self, type: _Optional[_Union[ObjectMutation.Type, str]] = ..., directory: _Optional[str] = ..., name: _Optional[str] = ..., entry: _Optional[_Union[Entry, _Mapping]] = ..., is_delete_data: bool = ...) -> None: ...
+    def __init__(self, type: _Optional[_Union[ObjectMutation.Type, str]] = ..., directory: _Optional[str] = ..., entry: _Optional[_Union[Entry, _Mapping]] = ...) -> None: ...
 
 class ObjectTransactionRequest(_message.Message):
     __slots__ = ("lock_key", "condition", "mutations")
