@@ -32,7 +32,7 @@ class ActionQueue:
 
     def __init__(self, clock: IReactorTime) -> None:
         self._clock = clock
-        self._writes: list[Action] = []
+        self._writes: deque[Action] = deque()
         self._actions: deque[Action] = deque()
         self._since = 0.0  # when the first of the actions was added, or the last turn of actions ended
         self._due = False  # whether this turn of the reactor ends with a call
@@ -71,9 +71,12 @@ class ActionQueue:
                 self._call_at_end()
 
     def _write_all(self) -> None:
-        writes, self._writes = self._writes, []
-        for write in writes:
-            write()
+        """
+        Call each write once; what these add comes next time. If one of them fails, the others stay for the next turn.
+        """
+        writes = self._writes
+        for _ in range(len(writes)):
+            writes.popleft()()
 
     def _act(self) -> None:
         seconds, actions = self._clock.seconds, self._actions

@@ -87,12 +87,19 @@ def test_a_failed_action_is_logged_and_the_others_are_done(turns: Turns) -> None
     assert "in an action" in str(logged[0]["log_failure"])
 
 
-def test_a_failed_write_does_not_end_the_queue(turns: Turns) -> None:
+def test_a_failed_write_loses_no_other(turns: Turns) -> None:
     def fail() -> None:
         raise RuntimeError("in a write")
 
     turns.queue.write(fail)
+    turns.queue.write(partial(turns.does, "answer"))
     turns.adds("action")
     with pytest.raises(RuntimeError):
         turns.in_turn()
-    assert turns.in_turn() == ["action"]
+    assert turns.in_turn() == ["answer", "action"]
+
+
+def test_a_write_that_asks_for_another_gives_the_sockets_a_turn(turns: Turns) -> None:
+    turns.queue.write(lambda: turns.queue.write(partial(turns.does, "rest")))
+    assert turns.in_turn() == []
+    assert turns.in_turn() == ["rest"]
