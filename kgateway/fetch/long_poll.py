@@ -3,8 +3,8 @@ The wait of a fetch for more records than there are: a long poll.
 
 It sleeps until a partition moves. Once those who moved it are answered, it reads all that moved in that turn of the
 reactor, and is answered in the same turn (action_queue.py). If the client waits for many bytes, each append would cause
-another read of all of them, so the poll pauses between two reads for a quarter of the time that it has waited: all
-reads together then cost a few times the last one.
+another read of all of them, so at least a quarter of the time that it has waited lies between two reads: all reads
+together then cost a few times the last one. A read for which this is too soon is added to the same queue later.
 
 It ends when there are enough bytes, when the client must learn something at once, or when its time is up. Cancelling
 its response means: answer now, with what there is.
@@ -29,9 +29,7 @@ from kgateway.wire.schema import Message
 GRID_S = 0.1  # for waits that are at least four times as long
 _GRID_TIMES = 4
 _EPSILON = 1e-6  # sums of floats fall a little short of the grid
-
-
-_PAUSE = 0.25
+_PAUSE = 0.25  # of the time that a poll has waited
 
 
 class TimedWait(Protocol):
@@ -97,6 +95,7 @@ class LongPoll:
         "_next",
         "_overdue",
         "_queued",
+        "_read_at",
         "_reading",
         "_respond",
         "_seen",
@@ -119,10 +118,10 @@ class LongPoll:
         self._clock = context.clock
         self._actions = context.actions
         self._ends = context.service(PollTimers)
-        self._started = self._clock.seconds()
+        self._started = self._read_at = self._clock.seconds()
         self._moved_meanwhile = self._overdue = False
         self._queued = False  # whether a read is due as an action
-        self._next: IDelayedCall | None = None  # the read after a pause
+        self._next: IDelayedCall | None = None  # queues a read after a pause
         self._end_at = self._ends.add(self, max_wait_s)
         self._cancels = [partition.watch(self._partition_moved) for partition in reading.partitions]
         if reading.outstanding:
@@ -144,13 +143,21 @@ class LongPoll:
     def _partition_moved(self) -> None:
         if self._reading.outstanding:
             self._moved_meanwhile = True
-        elif self._min_bytes > 1:
-            if self._next is None:
-                waited = self._clock.seconds() - self._started
-                self._next = self._clock.callLater(waited * _PAUSE, self._read_again)
-        elif not self._queued:
-            self._queued = True
-            self._actions.add(self._read_queued)
+        elif not self._queued and self._next is None:
+            pause = self._pause() if self._min_bytes > 1 else 0
+            if pause > 0:
+                self._next = self._clock.callLater(pause, self._queue_read)
+            else:
+                self._queue_read()
+
+    def _pause(self) -> float:
+        now = self._clock.seconds()
+        return (now - self._started) * _PAUSE - (now - self._read_at)
+
+    def _queue_read(self) -> None:
+        self._next = None
+        self._queued = True
+        self._actions.add(self._read_queued)
 
     def _read_queued(self) -> None:
         if self._queued:
@@ -159,6 +166,7 @@ class LongPoll:
 
     def _read_again(self) -> None:
         self._next = None
+        self._read_at = self._clock.seconds()
         self._reading = self._reading.again()
         if self._reading.outstanding:
             self._reading.call_when_read(self._read_ended)

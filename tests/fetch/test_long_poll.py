@@ -136,8 +136,8 @@ class EndTests(PollTestCase):
         self.turn()
         self.partitions[1].put(batch())
         result.cancel()
-        self.assertEqual([1, 0], self.offsets(result))
         self.turn()
+        self.assertEqual([1, 0], self.offsets(result))
         self.assertEqual(2, self.looks())
 
 
@@ -161,15 +161,45 @@ class LookTests(PollTestCase):
 
     def test_pauses_grow(self) -> None:
         """
-        A poll for many bytes looks again only after a quarter of the time that it has waited.
+        A quarter of the time that a poll for many bytes has waited lies between two of its looks.
         """
         self.poll(min_bytes=PLENTY)
         self.clock.advance(0.1)
         self.partitions[0].put(batch())
-        self.clock.advance(0.024)
-        self.assertEqual(1, self.looks())
-        self.clock.advance(0.001)
+        self.turn()
         self.assertEqual(2, self.looks())
+        self.clock.advance(0.02)
+        self.partitions[0].put(batch())
+        self.clock.advance(0.009)
+        self.assertEqual(2, self.looks())
+        self.clock.advance(0.001)
+        self.turn()
+        self.assertEqual(3, self.looks())
+
+    def test_a_look_after_a_pause_is_an_action(self) -> None:
+        """
+        It comes after those that were added before it.
+        """
+        looks: list[int] = []
+        self.clock.callLater(0.125, self.context.actions.add, lambda: looks.append(self.looks()))
+        self.poll(min_bytes=PLENTY)
+        self.clock.advance(0.1)
+        for _ in range(2):
+            self.partitions[0].put(batch())
+            self.turn()
+        self.clock.advance(0.025)
+        self.assertEqual([2], looks)
+        self.assertEqual(3, self.looks())
+
+    def test_the_first_look_has_no_pause(self) -> None:
+        """
+        A poll for many bytes that come together is answered in the turn in which they come.
+        """
+        result = self.poll(min_bytes=SIZE)
+        self.clock.advance(0.4)
+        self.partitions[0].put(batch())
+        self.turn()
+        self.assertEqual([1, 0], self.offsets(result))
 
     def test_no_pause_for_any_bytes(self) -> None:
         """
@@ -187,9 +217,12 @@ class LookTests(PollTestCase):
         """
         result = self.poll(min_bytes=PLENTY)
         self.clock.advance(0.45)
-        self.partitions[0].put(batch())
+        for _ in range(2):
+            self.partitions[0].put(batch())
+            self.turn()
+        self.assertNoResult(result)
         self.clock.advance(0.05)
-        self.assertEqual([1, 0], self.offsets(result))
+        self.assertEqual([2, 0], self.offsets(result))
 
     def test_false_alarm(self) -> None:
         """
