@@ -1,5 +1,5 @@
 """
-Clients of a gateway with the embedded log, without sockets and without a reactor.
+Clients of a gateway with the embedded log, without a reactor, and without sockets unless a test asks for one.
 """
 
 from collections.abc import Iterable
@@ -27,6 +27,7 @@ from kgateway.server.registry import Registry
 from kgateway.wire.headers import request_frame
 from kgateway.wire.schema import Message
 from tests.broker.log.log_brokers import log_broker
+from tests.server.socket_pair import SocketPair
 from tests.turns import TurnClock
 
 TOPIC = "orders"
@@ -67,8 +68,10 @@ class OneGateway:
         )
 
     def connect(self, name: str = "client") -> "OneClient":
-        session = Session(listener="plaintext", host="127.0.0.1", local=Address("127.0.0.1", 9092))
-        return OneClient(name, Connection(self.dispatcher.serve, session, self._clients), self.written)
+        return OneClient(self._connection(), _Transport(name, self.written))
+
+    def connect_socket(self, pair: SocketPair) -> "SocketClient":
+        return SocketClient(self._connection(), pair, self)
 
     def turn(self) -> None:
         """
@@ -80,6 +83,10 @@ class OneGateway:
         self.parts.stop()
         stopped: Deferred[None] = self.broker.stop()
         assert stopped.called
+
+    def _connection(self) -> Connection:
+        session = Session(listener="plaintext", host="127.0.0.1", local=Address("127.0.0.1", 9092))
+        return Connection(self.dispatcher.serve, session, self._clients)
 
     def _fail(self, session: Session, reason: object) -> None:
         raise AssertionError(reason)
@@ -103,10 +110,10 @@ class _Transport(StringTransport):
 
 
 class OneClient:
-    def __init__(self, name: str, connection: Connection, written: list[str]) -> None:
+    def __init__(self, connection: Connection, transport: Any) -> None:
         self._connection = connection
-        self._transport = _Transport(name, written)
-        connection.makeConnection(self._transport)
+        self._transport = transport
+        connection.makeConnection(transport)
 
     def send(self, *requests: tuple[Message, int]) -> None:
         """
@@ -131,6 +138,21 @@ class OneClient:
         """
         self.send((request, version))
         return self.received()
+
+
+class SocketClient(OneClient):
+    """
+    Its responses leave as those of a running gateway do, by a socket and at the end of the reactor's turn.
+    """
+
+    def __init__(self, connection: Connection, pair: SocketPair, gateway: OneGateway) -> None:
+        super().__init__(connection, pair.transport)
+        self._pair = pair
+        self._gateway = gateway
+
+    def received(self) -> bytes:
+        self._gateway.turn()
+        return self._pair.received()
 
 
 def frame_of(request: Message, version: int) -> bytes:
