@@ -14,7 +14,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import files, packages_distributions, version
 from pathlib import Path
-from pkgutil import iter_modules, walk_packages
+from pkgutil import walk_packages
 from traceback import StackSummary, TracebackException
 from types import ModuleType
 from typing import Any
@@ -24,15 +24,12 @@ from twisted.plugin import IPlugin
 
 from kgateway.interfaces import IApiFilter, IApiHandler
 from kgateway.log_messages import NOT_SEARCHED
+from kgateway.server.process.twisted_plugins import modules_dropped_in
 from kgateway.server.registry import FilterRow, HandlerRow, NoSuchPackage, Plugin, PluginError, Registry
 
 _log = Logger()
 
 BUILT_IN = "kgateway.handlers"
-_DROPPED = "twisted.plugins"
-OWN_MODULE = f"{_DROPPED}.kgateway_plugin"  # the command for twistd
-_OF_TWISTED = b"Twisted Matrix Laboratories"  # in all modules of its own but one
-_OF_TWISTED_TOO = "twisted_trial"
 _MARK = b"kgateway"
 _KINDS = (IApiHandler, IApiFilter)
 _IMPORTING = (__file__, import_module.__code__.co_filename, "<frozen importlib")  # frames that explain nothing
@@ -73,16 +70,6 @@ def _folders_that_are_no_packages(path: Iterable[str]) -> Iterator[Path]:
             folder = file.parent
             if folder != Path(place) and not (folder / "__init__.py").exists() and file == min(folder.glob("*.py")):
                 yield folder
-
-
-def modules_dropped_in() -> Iterator[str]:
-    """
-    The modules in `twisted/plugins` that others than Twisted have put there.
-    """
-    for module in iter_modules(import_module(_DROPPED).__path__):
-        source = Path(getattr(module.module_finder, "path", ""), f"{module.name}.py")
-        if module.name != _OF_TWISTED_TOO and not (source.is_file() and _OF_TWISTED in source.read_bytes()):
-            yield f"{_DROPPED}.{module.name}"
 
 
 def _plugins_dropped(name: str) -> list[Plugin]:
