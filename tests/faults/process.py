@@ -1,12 +1,27 @@
 """
-What the system knows of a process.
+What the system knows of a process, and allows one.
 """
 
 import os
+import resource
 from pathlib import Path
 
 MIB = 1 << 20
 _TICKS = os.sysconf("SC_CLK_TCK")  # clock ticks per second
+
+
+def allow_files(count: int) -> int:
+    """
+    Let this process, and those it starts, have so many files; how many they can have.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < count:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (count, count))
+        except (ValueError, OSError):
+            count = hard
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, count), max(hard, count)))
+    return count
 
 
 def resident_bytes(pid: int) -> int:
