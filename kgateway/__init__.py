@@ -7,7 +7,7 @@ import os
 __version__ = "0.1.0"
 
 # Here, because every way into the program imports this package first.
-if os.environ.get("KGATEWAY_PURE") == "1":
-    from kgateway.compilation import prefer_sources
+if "KGATEWAY_PURE" in os.environ:
+    from kgateway.compilation import choose_form
 
-    prefer_sources()
+    choose_form(os.environ["KGATEWAY_PURE"])

@@ -16,8 +16,22 @@ from importlib.machinery import (
 from importlib.util import find_spec
 from pathlib import Path
 
+from kgateway.config.kinds import boolean
+
 _FOLDER = Path(__file__).parent
 _COMPILED_FIRST = "kgateway.wire.codec"  # compiled if any module is
+
+
+def choose_form(pure: str) -> None:
+    """
+    Import sources only, if this value of KGATEWAY_PURE says so. A wrong value ends the program: this happens while
+    kgateway is being imported, where nothing could catch another exception and print its message alone.
+    """
+    try:
+        if boolean().parse(pure):
+            prefer_sources()
+    except ValueError as error:
+        raise SystemExit(f"KGATEWAY_PURE is {pure!r}: {error}") from None
 
 
 def prefer_sources() -> None:

@@ -14,7 +14,16 @@ import pytest
 
 import kgateway
 
-_FILES = ("__init__.py", "compilation.py", "plurals.py", "wire/__init__.py", "wire/varints.py", "wire/codec.py")
+_FILES = (
+    "__init__.py",
+    "compilation.py",
+    "config/__init__.py",
+    "config/kinds.py",
+    "plurals.py",
+    "wire/__init__.py",
+    "wire/varints.py",
+    "wire/codec.py",
+)
 _FORM = "from kgateway.compilation import form; print(form())"
 
 
@@ -32,11 +41,15 @@ def installed(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _run(folder: Path, script: str, **environment: str) -> str:
+def _ended(folder: Path, script: str, **environment: str) -> subprocess.CompletedProcess[str]:
     variables = {name: value for name, value in os.environ.items() if name != "KGATEWAY_PURE"} | environment
-    done = subprocess.run(
+    return subprocess.run(
         [sys.executable, "-c", script], cwd=folder, env=variables, capture_output=True, text=True, check=False
     )
+
+
+def _run(folder: Path, script: str, **environment: str) -> str:
+    done = _ended(folder, script, **environment)
     return done.stdout.strip() or done.stderr.splitlines()[-1]
 
 
@@ -59,6 +72,37 @@ def test_kgateway_pure_chooses_the_sources(installed: Path) -> None:
         assert _run(installed, script, KGATEWAY_PURE="1") == str(source)
     missing = _run(installed, "import kgateway.wire.native", KGATEWAY_PURE="1")
     assert missing == "ModuleNotFoundError: No module named 'kgateway.wire.native'"
+
+
+@pytest.mark.parametrize("value", ["yes", "TRUE", "on"])
+def test_kgateway_pure_is_a_boolean(installed: Path, value: str) -> None:
+    """
+    It has the values that boolean settings have.
+    """
+    assert _run(installed, _FORM, KGATEWAY_PURE=value) == "pure Python"
+
+
+@pytest.mark.parametrize("value", ["no", "False", "0"])
+def test_kgateway_pure_may_be_off(installed: Path, value: str) -> None:
+    assert _run(installed, _FORM, KGATEWAY_PURE=value) == "compiled"
+
+
+@pytest.mark.parametrize("value", ["banana", " 1", ""])
+def test_other_values_are_refused(installed: Path, value: str) -> None:
+    """
+    The program ends with one line that says what is wrong.
+    """
+    done = _ended(installed, "import kgateway", KGATEWAY_PURE=value)
+    assert done.stderr == f"KGATEWAY_PURE is {value!r}: it must be yes or no\n"
+    assert done.returncode == 1
+
+
+def test_the_choice_costs_nothing_without_the_variable(installed: Path) -> None:
+    """
+    Only os, which Python has imported anyway, is needed then.
+    """
+    script = "import sys; before = {*sys.modules}; import kgateway; print({*sys.modules} - before)"
+    assert _run(installed, script) == "{'kgateway'}"
 
 
 def test_other_packages_keep_their_compiled_modules(installed: Path) -> None:

@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "kgateway": {"kgateway.compilation"},
     "kgateway.__main__": {"kgateway.cli.main"},
     "kgateway.wire": set(),
-    "kgateway.compilation": set(),
+    "kgateway.compilation": {"kgateway.config"},
     "kgateway.extras": set(),
     "kgateway.log_messages": set(),
     "kgateway.plurals": set(),
