@@ -4,9 +4,11 @@ sources are the reference. `KGATEWAY_PURE=1` makes Python import the sources.
 """
 
 import sys
+from collections.abc import Iterator
 from importlib.abc import PathEntryFinder
 from importlib.machinery import (
     BYTECODE_SUFFIXES,
+    EXTENSION_SUFFIXES,
     SOURCE_SUFFIXES,
     ExtensionFileLoader,
     FileFinder,
@@ -19,7 +21,6 @@ from pathlib import Path
 from kgateway.config.kinds import boolean
 
 _FOLDER = Path(__file__).parent
-_COMPILED_FIRST = "kgateway.wire.codec"  # compiled if any module is
 
 
 def choose_form(pure: str) -> None:
@@ -56,7 +57,13 @@ def _is_ours(folder: str) -> bool:
 
 def form() -> str:
     """
-    The form of the modules in use, for people.
+    The form of the modules in use, for people: compiled, unless the installation has no compiled module that Python
+    would import.
     """
-    spec = find_spec(_COMPILED_FIRST)
-    return "compiled" if spec and isinstance(spec.loader, ExtensionFileLoader) else "pure Python"
+    specs = map(find_spec, _compiled_modules())
+    return "compiled" if any(spec and isinstance(spec.loader, ExtensionFileLoader) for spec in specs) else "pure Python"
+
+
+def _compiled_modules() -> Iterator[str]:
+    for path in _FOLDER.rglob(f"*{EXTENSION_SUFFIXES[0]}"):
+        yield ".".join(path.relative_to(_FOLDER.parent).parts).removesuffix(EXTENSION_SUFFIXES[0])

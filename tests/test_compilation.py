@@ -105,6 +105,16 @@ def test_the_choice_costs_nothing_without_the_variable(installed: Path) -> None:
     assert _run(installed, script) == "{'kgateway'}"
 
 
+def test_the_form_is_compiled_if_any_module_is(installed: Path) -> None:
+    """
+    No single module decides, whichever is missing.
+    """
+    for path in (installed / "kgateway").rglob(f"*{EXTENSION_SUFFIXES[0]}"):
+        assert _run(installed, _FORM) == "compiled"
+        path.unlink()
+    assert _run(installed, _FORM) == "pure Python"
+
+
 def test_other_packages_keep_their_compiled_modules(installed: Path) -> None:
     """
     Only the modules of kgateway are chosen.

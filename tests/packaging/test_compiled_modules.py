@@ -52,11 +52,3 @@ def test_messages_need_no_other_package() -> None:
     """
     script = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import {', '.join(_COMPILED['messages'])}"
     subprocess.run([sys.executable, "-I", "-S", "-c", script], check=True)
-
-
-def test_the_version_tells_by_a_compiled_module() -> None:
-    """
-    `kgateway --version` looks at a module of the list.
-    """
-    source = (ROOT / "kgateway" / "compilation.py").read_text()
-    assert re.findall(r'^_COMPILED_FIRST = "(.+)"', source, re.MULTILINE)[0] in _COMPILED["modules"]
