@@ -1,5 +1,6 @@
 """
 The optional compilation. All metadata are in setup.cfg, and without KGATEWAY_COMPILE=1 nothing is compiled.
+Compiled modules are never written to the checkout, where they would hide the sources that are edited.
 
     KGATEWAY_COMPILE=1 python -m build --wheel
 
@@ -11,33 +12,82 @@ import os
 import sys
 import tomllib
 from importlib import import_module
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.errors import CCompilerError
 
 ROOT = Path(__file__).parent
 NATIVE = "kgateway.wire.native"  # kgateway.wire.native_functions looks there
 # An annotation stays what it is in Python. Otherwise a subclass of bytes would be refused where bytes are expected.
 DIRECTIVES = {"annotation_typing": False, "language_level": 3}
+VARIABLE = "KGATEWAY_COMPILE"
+EDITABLE = f"""\
+An editable installation uses the sources, and contains no compiled modules. Unset {VARIABLE}, or build a wheel, whose
+modules are compiled, with `{VARIABLE}=1 pip wheel --no-deps .`"""
+NO_COMPILER = f"""\
+The modules cannot be compiled: this takes a C compiler and Python's headers. Unset {VARIABLE} to build without compiled
+modules, which takes neither."""
 
 
 class CompileModules(build_ext):
     def finalize_options(self) -> None:
         super().finalize_options()
+        if self.inplace:
+            raise SystemExit(EDITABLE)
         self.parallel = self.parallel or os.cpu_count()
 
     def build_extensions(self) -> None:
         from Cython.Build import cythonize
 
+        self._try_compiler()
+        self._remove_earlier()
         generated = Path(self.build_temp, *NATIVE.split(".")).with_suffix(".py")
         generated.parent.mkdir(parents=True, exist_ok=True)
         generated.write_text(_native_functions())
         for extension in self.extensions:
             extension.sources = extension.sources or [str(generated)]
-            [translated] = cythonize(extension, build_dir=self.build_temp, compiler_directives=DIRECTIVES, quiet=True)
+            [translated] = cythonize(
+                extension, build_dir=self.build_temp, compiler_directives=DIRECTIVES, force=True, quiet=True
+            )
             extension.sources = translated.sources
         super().build_extensions()
+
+    def _try_compiler(self) -> None:
+        """
+        One error of the compiler is enough where nothing can be compiled.
+        """
+        probe = Path(self.build_temp, "probe.c")
+        probe.parent.mkdir(parents=True, exist_ok=True)
+        probe.write_text("#include <Python.h>\n")
+        try:
+            self.compiler.compile([str(probe)], output_dir=self.build_temp)
+        except CCompilerError as error:
+            raise SystemExit(f"{error}\n{NO_COMPILER}") from None
+
+    def _remove_earlier(self) -> None:
+        """
+        An earlier build may have left modules that are no longer in the list, or are older than their sources.
+        """
+        for earlier in Path(self.build_lib, "kgateway").rglob(f"*{EXTENSION_SUFFIXES[0]}"):
+            earlier.unlink()
+
+
+def _is_wanted() -> bool:
+    """
+    Whether the environment asks for compiled modules, in the words of kgateway's settings.
+    """
+    if VARIABLE not in os.environ:
+        return False
+    sys.path.insert(0, str(ROOT))
+    from kgateway.config.kinds import boolean
+
+    try:
+        return bool(boolean().parse(os.environ[VARIABLE]))
+    except ValueError as error:
+        raise SystemExit(f"{VARIABLE} is {os.environ[VARIABLE]!r}: {error}") from None
 
 
 def _native_functions() -> str:
@@ -45,7 +95,6 @@ def _native_functions() -> str:
     The module of the codec's functions for the messages in pyproject.toml. Only clients encode requests and decode
     responses.
     """
-    sys.path.insert(0, str(ROOT))
     from kgateway.wire.decoding import DecoderWriter
     from kgateway.wire.encoding import EncoderWriter
     from kgateway.wire.native_functions import module_text
@@ -67,7 +116,7 @@ def _native_functions() -> str:
 
 COMPILED = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["kgateway"]["compiled"]
 
-if os.environ.get("KGATEWAY_COMPILE") == "1":
+if _is_wanted():
     files = {name: [f"{name.replace('.', '/')}.py"] for name in COMPILED["modules"]} | {NATIVE: []}
     setup(
         setup_requires=["Cython==3.3.1"],

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from configparser import ConfigParser
 from fnmatch import fnmatchcase
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,29 @@ def test_the_sdist_has_every_file() -> None:
         pytest.skip("this is not a checkout")
     listed = subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).splitlines()
     assert [path for path in listed if not _included(path, _patterns())] == []
+
+
+def test_compiled_modules_are_left_out() -> None:
+    """
+    Git, the sdist and the image ignore compiled modules that an earlier version of the build left in the checkout.
+    """
+    name = f"codec{EXTENSION_SUFFIXES[0]}"
+    excluded = [pattern for command, *patterns in _manifest() if command == "global-exclude" for pattern in patterns]
+    assert any(fnmatchcase(name, pattern) for pattern in excluded)
+    for ignored in ".gitignore", ".dockerignore":
+        if (ROOT / ignored).exists():
+            lines = (ROOT / ignored).read_text().splitlines()
+            assert any(fnmatchcase(name, line.removeprefix("**/")) for line in lines), ignored
+
+
+def test_the_checkout_has_no_compiled_modules() -> None:
+    """
+    Python would import them instead of the sources, although these are newer.
+    """
+    if not (ROOT / ".git").exists():
+        pytest.skip("this is not a checkout")
+    found = [path for top in ("kgateway", "handlers") for path in (ROOT / top).rglob(f"*{EXTENSION_SUFFIXES[0]}")]
+    assert found == [], "delete these files"
 
 
 def test_the_wheel_has_only_our_own_packages() -> None:
