@@ -117,7 +117,8 @@ def _native_functions() -> str:
 COMPILED = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["kgateway"]["compiled"]
 
 if _is_wanted():
-    files = {name: [f"{name.replace('.', '/')}.py"] for name in COMPILED["modules"]} | {NATIVE: []}
+    # The largest is first, because the compiler would work on it alone at the end.
+    files = {NATIVE: []} | {name: [f"{name.replace('.', '/')}.py"] for name in COMPILED["modules"]}
     setup(
         setup_requires=["Cython==3.3.1"],
         ext_modules=[Extension(name, files[name], extra_compile_args=["-g0"]) for name in files],
