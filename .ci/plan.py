@@ -99,6 +99,7 @@ TABLE = (
         ("handlers/", "kgateway/admin/", "kgateway/cluster/", "kgateway/config/", "tests/clients/admin/"),
     ),
     Row("-e seaweedmq", 8, 2, (*_SEAWEEDMQ, "tests/faults/seaweedmq/")),
+    Row("-e compiled", 14, 2, (*_REQUESTS, "kgateway/compilation.py", "pyproject.toml", "setup.py")),
     Row("-e bench-seaweedmq -- --short", 4, 2, (*_SEAWEEDMQ, "bench/seaweedmq/")),
     Row("-e py313", 6, 2, ("setup.cfg",)),
     # Two at a time, but for those that use apt-get or Maven at the same time as another.
@@ -111,9 +112,14 @@ TABLE = (
     Row("-e groups", 5, 3, _GROUPS),
     Row("-e streams", 3, 3, (*_TRANSACTIONS, "tests/clients/streams/")),
     Row("-e spark-own", 7, 3, (*_SPARK, "tests/spark_own/")),
+    Row(
+        "-e compiled-long",
+        17,
+        3,
+        ("kgateway/compilation.py", "kgateway/wire/native_functions.py", "pyproject.toml", "setup.py"),
+    ),
     Row("-e bench-spark -- --records 100=50000 --records 1000=20000", 5, 3, (*_SPARK, "bench/spark")),
     Row("-e kcat,old,tshark,shells", 5, 4, (*_REQUESTS, "kgateway/cli/", "tests/clients/")),
-    Row("-e compiled", 7, 4, (*_REQUESTS, "kgateway/compilation.py", "pyproject.toml", "setup.py")),
     Row("-e power", 4, 4, _LOG),
     Row("-e spark-kills", 5, 4, ("kgateway/spark/", "tests/spark/kills/")),
     Row("-e deep", 5, 4, (*_CODEC, "tests/records/", "tests/wire/")),
