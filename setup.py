@@ -1,6 +1,6 @@
 """
 The optional compilation. All metadata are in setup.cfg, and without KGATEWAY_COMPILE=1 nothing is compiled.
-Compiled modules are never written to the checkout, where they would hide the sources that are edited.
+Compiled modules are never put beside the sources of a checkout, because they would hide what is edited there.
 
     KGATEWAY_COMPILE=1 python -m build --wheel
 
