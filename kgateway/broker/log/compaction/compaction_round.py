@@ -20,6 +20,7 @@ from kgateway.broker.log.compaction.record_filter import (
     RecordFilter,
     RoundTimes,
     TransactionEnds,
+    keys_that_fit,
 )
 from kgateway.broker.log.compaction.record_reader import RecordReader
 from kgateway.broker.log.files.disk import Disk
@@ -120,7 +121,7 @@ def compact(job: CompactionJob, disk: Disk, memory_bytes: int = MEMORY_BYTES) ->
             return compact_with(ColumnReader(OffsetColumns(memory_bytes)), job, disk)
         except Unfit:
             _discard(job, disk)
-    return compact_with(RecordReader(LastOffsets(memory_bytes)), job, disk)
+    return compact_with(RecordReader(LastOffsets(keys_that_fit(memory_bytes))), job, disk)
 
 
 def _discard(job: CompactionJob, disk: Disk) -> None:

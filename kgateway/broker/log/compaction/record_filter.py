@@ -32,8 +32,11 @@ from kgateway.records.control import read_marker
 from kgateway.records.record import Entry, entries, payload_of
 from kgateway.wire.errors import Malformed
 
-_DIGEST_BYTES = 16  # as Kafka's: no two keys are expected to share one
-ENTRY_BYTES = 210  # measured: the key, the number, and a row of a dict that grows while the smaller one is there still
+# No two keys are expected to share a digest. One of 16 bytes, as Kafka's, would take 64 bytes instead of 48.
+_DIGEST_BYTES = 15
+_KEY_BYTES = 48 + 32  # a short key or a digest, and its offset
+_SORTED_BYTES = 8 + 4  # an offset in a sorted list, and half as much again while it is sorted
+_SLOT_BYTES = 20  # of a dict: a number, and two thirds of a row
 
 
 class KnownOffsets(Protocol):
@@ -48,14 +51,29 @@ class KnownOffsets(Protocol):
     def is_latest(self, key: bytes, offset: int) -> bool: ...
 
 
+def keys_that_fit(memory_bytes: int) -> int:
+    """
+    How many keys LastOffsets can hold in this much memory, at least one: otherwise no round would make progress.
+
+    A dict has a power of two of slots. When two thirds are taken, it moves to twice as many, and has both for a moment.
+    """
+    slots, room = 8, 1
+    while True:
+        rows = slots * 2 // 3
+        room = max(room, min((memory_bytes - slots * _SLOT_BYTES) // (_KEY_BYTES + _SORTED_BYTES), rows))
+        if 3 * slots * _SLOT_BYTES + rows * _KEY_BYTES > memory_bytes:
+            return room
+        slots *= 2
+
+
 class LastOffsets:
     """
     The last offset of each key. Short keys are kept as they are, longer ones as digests, which are longer than the
     short ones.
     """
 
-    def __init__(self, memory_bytes: int) -> None:
-        self._room = max(1, memory_bytes // ENTRY_BYTES)  # otherwise no round would make progress
+    def __init__(self, room: int) -> None:
+        self._room = room  # for this many keys
         self._offsets: dict[bytes, int] = {}
         self.end = EARLIEST_OFFSET  # later keys are not known
 
@@ -73,6 +91,24 @@ class LastOffsets:
             return False
         offsets[key] = offset
         return True
+
+    def note_all(self, keys: Sequence[bytes], first_offset: int) -> int | None:
+        """
+        Remember the keys of consecutive offsets. Returns the offset of the first for which there was no room.
+        """
+        offsets = range(first_offset, first_offset + len(keys))
+        if len(self._offsets) + len(keys) > self._room:
+            note = self.note
+            return next((offset for key, offset in zip(keys, offsets, strict=True) if not note(key, offset)), None)
+        if keys and max(map(len, keys)) >= _DIGEST_BYTES:
+            keys = [
+                blake2b(key, digest_size=_DIGEST_BYTES).digest() if len(key) >= _DIGEST_BYTES else key for key in keys
+            ]
+        self._offsets.update(zip(keys, offsets, strict=True))
+        return None
+
+    def sorted_offsets(self) -> list[int]:
+        return sorted(self._offsets.values())
 
     def is_latest(self, key: bytes, offset: int) -> bool:
         if len(key) >= _DIGEST_BYTES:
@@ -203,14 +239,21 @@ class RecordFilter:
         try:
             payload = payload_of(batch)
             found = list(entries(payload, batch.header.records_count))
-            kept = self._kept(batch.header, found)
-            left = self._with(batch, payload.data, found, kept)
+            return self._with(batch, payload.data, self._kept(batch.header, found))
         except Malformed:
             self.unreadable += 1
             return batch
-        self.records_seen += len(found)
-        self.records_kept += len(kept)
-        return left
+
+    def with_latest(self, batch: Batch, data: bytes, latest: list[Entry]) -> Batch | None:
+        """
+        What remains of a batch with these latest records of their keys, none of which is the last of the log.
+        """
+        shows_deletions = self.shows_deletions(batch.header)
+        try:
+            return self._with(batch, data, [entry for entry in latest if entry[4] or shows_deletions])
+        except Malformed:
+            self.unreadable += 1
+            return batch
 
     def _left_of_marker(self, batch: Batch, marks_nothing: bool) -> Batch | None:
         header = batch.header
@@ -228,13 +271,17 @@ class RecordFilter:
             self.unreadable += 1
             return batch
 
-    def _with(self, batch: Batch, data: bytes, found: list[Entry], kept: list[Entry]) -> Batch | None:
+    def _with(self, batch: Batch, data: bytes, kept: list[Entry]) -> Batch | None:
+        count = batch.header.records_count
         if not kept:
-            return self.emptied(batch)
-        horizon_ms = self.new_horizon(batch.header, any(not has_value for *_, has_value in kept))
-        if len(kept) == len(found) and horizon_ms is None:
-            return batch
-        return thinned(batch.header, data, kept, horizon_ms)
+            left = self.emptied(batch)
+        else:
+            horizon_ms = self.new_horizon(batch.header, any(not entry[4] for entry in kept))
+            is_whole = len(kept) == count and horizon_ms is None
+            left = batch if is_whole else thinned(batch.header, data, kept, horizon_ms)
+        self.records_seen += count
+        self.records_kept += len(kept)
+        return left
 
     def _kept(self, header: BatchHeader, found: list[Entry]) -> list[Entry]:
         base, end, is_latest = header.base_offset, self.latest.end, self.latest.is_latest

@@ -12,15 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kgateway.broker.log.compaction.compaction_round import CompactionOutcome, Reader, compact, compact_with
-from kgateway.broker.log.compaction.offset_columns import Unfit
-from kgateway.broker.log.compaction.record_filter import ENTRY_BYTES
+from kgateway.broker.log.compaction.offset_columns import KEY_BYTES, Unfit
 from kgateway.broker.log.files.local_disk import LocalDisk
 from kgateway.broker.log.segments.batch_scan import Damaged
 from kgateway.broker.log.segments.segment_swap import discard_rewritten
 from kgateway.records.batch import Batch
 from tests.broker.log.compaction.histories import ANY_BATCH, BATCH, LONG_TIMESTAMP, History, histories, holding_two
 from tests.broker.log.compaction.jobs import Jobs, keyed
-from tests.broker.log.compaction.readers import ROOM, in_columns, one_by_one
+from tests.broker.log.compaction.readers import ROOM, in_columns, plain
 from tests.records.crc_batches import sealed
 from tests.records.handmade_batches import body, holding
 
@@ -54,7 +53,7 @@ def test_same_result(history: History, room: int, group_bytes: int, merged_at_on
         found = result(history, in_columns(room, group_bytes, merged_at_once))
     except Unfit:
         return
-    assert found == result(history, one_by_one(room))
+    assert found == result(history, plain(room))
 
 
 @given(history=histories(ANY_BATCH), group_bytes=st.sampled_from([1, 300, 1 << 20]))
@@ -66,7 +65,7 @@ def test_same_result_of_damaged_batches(history: History, group_bytes: int) -> N
         found = result(history, in_columns(group_bytes=group_bytes))
     except Unfit:
         return
-    assert found == result(history, one_by_one())
+    assert found == result(history, plain())
 
 
 IRREGULAR = {
@@ -93,7 +92,7 @@ def test_irregular_batches_are_read_one_by_one(irregular: Batch, first_dirty: in
     [first, *_] = found = [jobs.data(one) for one in outcome.rewritten]
     assert first
     discard_rewritten(jobs.disk, jobs.folder, job.token)
-    assert outcome == compact_with(one_by_one(), job, jobs.disk)
+    assert outcome == compact_with(plain(), job, jobs.disk)
     assert found == [jobs.data(one) for one in outcome.rewritten]
 
 
@@ -102,9 +101,9 @@ def test_without_numpy(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     Records are read one by one, with less room for keys in the same memory.
     """
     jobs.write([keyed(b"a", b"b", b"c")])
-    assert compact(jobs.job(), jobs.disk, 2 * ENTRY_BYTES).cleaned_to == 3
+    assert compact(jobs.job(), jobs.disk, 3 * KEY_BYTES).cleaned_to == 3
     monkeypatch.setitem(sys.modules, "numpy", None)
-    assert compact(jobs.job(), jobs.disk, 2 * ENTRY_BYTES).cleaned_to == 2
+    assert compact(jobs.job(), jobs.disk, 3 * KEY_BYTES).cleaned_to == 1
 
 
 def test_a_gateway_does_not_import_numpy() -> None:

@@ -41,7 +41,7 @@ def rules(
     """
     The rules of a round that knows these keys; `last7=5` means that the last batch of producer 7 ends with offset 5.
     """
-    known = LastOffsets(1 << 20)
+    known = LastOffsets(1000)
     for key, offset in (latest or {}).items():
         known.note(key, offset)
     known.end = end
