@@ -91,4 +91,4 @@ def test_memory_is_what_was_given(size: int, given_bytes: int) -> None:
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert given_bytes / 2 < peak < given_bytes + 1_000  # with what is not a key
+    assert given_bytes / 2 < peak < given_bytes + 10_000  # with what is not a key, and what other threads allocate
