@@ -322,13 +322,13 @@ FOREIGN_MESSAGES = LogMessage(
     "skipped message {offset} of another program in {path}: {reason}; there are many, so no more are logged",
     "As in the row above.",
 )
-LEDGER_FAULT = LogMessage(
-    "ledgers in {topic}: {fault}",
-    "Run `kgateway seaweedmq verify`; the gateway rebuilds ledgers from the log files.",
+LEDGER_UNUSABLE = LogMessage(
+    "{name}: the saved ledger cannot be used: {why}",
+    "Nothing; the gateway rebuilds the ledger from the log files.",
 )
-LEDGERS_NOT_SAVED = LogMessage(
-    "ledgers not saved completely: {error}",
-    "Nothing; the next start rebuilds what is missing from the log files.",
+LEDGERS_IMPORTED = LogMessage(
+    "imported {ledgers} from {folder}, which is not read again",
+    "Delete the folder, unless you want to go back to an earlier version of the gateway.",
 )
 OFFSETS_NOT_EXPORTED = LogMessage(
     "{offsets} will not be in the Go gateway's files before the next start",

@@ -149,6 +149,11 @@ class Settings:
         "the size of the temporary files that keep recent SeaweedMQ records for consumers that are not far behind",
         size(0),
     )
+    seaweedmq_ledger_interval_ms: int = option(
+        10_000,
+        "how long after a change the ledger of a SeaweedMQ partition is saved, at the earliest",
+        duration(1),
+    )
     seaweed_security: str | None = option(
         None, "the security.toml with the certificates and keys for a SeaweedFS cluster", path()
     )

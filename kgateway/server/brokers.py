@@ -136,6 +136,7 @@ def _seaweedmq(settings: Settings, rest: str, now_ms: NowMs, reactor: Any) -> IB
         peers=Peers(reactor),
         listeners={listener.name for listener in settings.listen},
         recent_bytes=settings.seaweedmq_recent_bytes,
+        ledger_interval_ms=settings.seaweedmq_ledger_interval_ms,
     )
 
 

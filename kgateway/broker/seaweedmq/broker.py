@@ -24,7 +24,7 @@ from kgateway.broker.seaweed.grpc.status import RpcError
 from kgateway.broker.seaweed.security.cluster_access import Security
 from kgateway.broker.seaweedmq.election import Election
 from kgateway.broker.seaweedmq.formats.registry import with_format
-from kgateway.broker.seaweedmq.gateway_runtime import GatewayRuntime, ShownCluster
+from kgateway.broker.seaweedmq.gateway_runtime import LEDGER_INTERVAL_MS, GatewayRuntime, ShownCluster
 from kgateway.broker.seaweedmq.layout.kafka_errors import CLUSTER_ERRORS
 from kgateway.broker.seaweedmq.layout.topic_paths import NAMESPACE, check_count, check_name
 from kgateway.broker.seaweedmq.leadership.gateways import Gateways
@@ -62,6 +62,7 @@ class SeaweedMQBroker(BrokerBase):
         security: Security | None = None,
         retention_check_ms: int = CHECK_MS,
         recent_bytes: int = 0,
+        ledger_interval_ms: int = LEDGER_INTERVAL_MS,
     ) -> None:
         super().__init__(node_id, "", topic_defaults)
         self.peers = peers or NoPeers()
@@ -78,6 +79,7 @@ class SeaweedMQBroker(BrokerBase):
             Spool(recent_bytes),
             offsets_partitions,
             retention_check_ms,
+            ledger_interval_ms,
         )
         self._gateways = Gateways(gateway, node_id, self._gateways_changed)
         shown = ShownCluster(

@@ -16,6 +16,8 @@ from kgateway.cluster.config_resource import AllOverrides, Change
 from kgateway.cluster.view import ClusterView, NewTopic, PartitionState, Topic
 from kgateway.wire.uuids import Uuid
 
+LEDGER_INTERVAL_MS = 10_000
+
 
 class GatewayRuntime(NamedTuple):
     seaweed: SeaweedCluster
@@ -28,6 +30,7 @@ class GatewayRuntime(NamedTuple):
     spool: Spool  # of recent batches
     offsets_partitions: int = STATE_PARTITIONS  # of `__consumer_offsets`, when it is made
     retention_check_ms: int = CHECK_MS
+    ledger_interval_ms: int = LEDGER_INTERVAL_MS
 
     @property
     def folder(self) -> str:

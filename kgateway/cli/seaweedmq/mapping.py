@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from kgateway.broker.seaweedmq.inspection.read_only_cluster import ReadOnlyCluster
 
 _EPILOG = """\
-The result comes from the stored part of the ledger and from the log files after it. Messages that are only in the
-memory of a broker are in neither.
+The result comes from the saved ledger and from the log files after it. Messages that are only in the memory of a
+broker are in neither.
 
 example:
   $ kgateway seaweedmq mapping --masters master1:9333 orders 0 1042
@@ -60,14 +60,13 @@ MAPPING = seaweedmq_command(_add_arguments, _show, _EPILOG)
 
 async def _mapping(outside: "ReadOnlyCluster", topic: str, partition: int, offset: int) -> dict[str, object]:
     from kgateway.broker.seaweedmq.inspection.read_only_cluster import TopicNotFound
-    from kgateway.broker.seaweedmq.layout.topic_paths import generation_name, slots
+    from kgateway.broker.seaweedmq.layout.topic_paths import generation_name
 
     (stored,) = await outside.topics([topic])
     count = stored.file.partition_count
     if not 0 <= partition < count:
         there = "partition 0" if count == 1 else f"partitions 0 to {count - 1}"
         raise TopicNotFound(f"topic {topic} has {there}, and no {partition}")
-    await outside.load()
     ledger = await outside.ledger(stored, partition)
     found = ledger.at(offset)
     if found is None or (offset >= 0 and found.offset != offset):
@@ -79,7 +78,6 @@ async def _mapping(outside: "ReadOnlyCluster", topic: str, partition: int, offse
         raise TopicNotFound(f"{topic}-{partition} has {there}")
     history = outside.partition_files(stored, partition)
     await history.refresh()
-    first, stop = slots(partition)
     return {
         "topic": topic,
         "partition": partition,
@@ -90,5 +88,4 @@ async def _mapping(outside: "ReadOnlyCluster", topic: str, partition: int, offse
         "file": await history.path_of(found.offset),
         "generation": generation_name(found.section.unix_time_ns),
         "ring_range": f"{found.section.part.start} to {found.section.part.stop - 1}",
-        "slots_in_ledger": f"{first} to {stop - 1}",
     }

@@ -30,7 +30,7 @@ _COLUMNS = (
 )
 
 _EPILOG = """\
-ROWS are the stored rows of the ledger; FIRST and LAST are their times (UTC). Consumers can read everything before HIGH.
+ROWS are the saved rows of the ledger; FIRST and LAST are their times (UTC). Consumers can read everything before HIGH.
 Everything before HELD is at least in the memory of a broker of SeaweedMQ, and everything before FLUSHED is in files;
 (+N) are messages in its memory that are in no file. PUBLISHERS are the addresses of the streams to it. A
 dash means that there is none, or that it is unknown. ACKS is the config of the topic; if it is not set, the default of
@@ -50,7 +50,6 @@ async def _show(options: Namespace, outside: "ReadOnlyCluster", say: Say) -> int
     from kgateway.broker.seaweedmq.inspection.partition_status import partition_statuses
 
     topics = await outside.topics(options.topics)
-    await outside.load()
     found = await partition_statuses(outside, topics)
     if options.json:
         say({"partitions": [_json(one) for one in found]})
@@ -64,7 +63,7 @@ STATS = seaweedmq_command(_add_arguments, _show, _EPILOG)
 
 
 def _json(standing: "PartitionStatus") -> dict[str, object]:
-    return {**asdict(standing), "slots": list(standing.slots), "high_watermark": standing.high_watermark}
+    return {**asdict(standing), "high_watermark": standing.high_watermark}
 
 
 def _row(standing: "PartitionStatus") -> list[object]:

@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 _SHOWN_MAX = 20  # of one kind, in one partition
 
 _EPILOG = """\
-Sequence: rows follow one another, and each names the message that the log has. Time: it never goes back, and no row has
-a time after its message was published. Coverage: every offset of the log is in a row, and no row has an offset that is
-not in the log; the files, which are read even if there is no ledger, have all messages from the first to the last.
-Findings that are marked (no fault) are not stored yet; a gateway stores them some seconds later, or when it starts.
+Ledger: the file of the saved ledger is as it was written. Sequence: rows follow one another, and each names the message
+that the log has. Time: it never goes back, and no row has a time after its message was published. Coverage: every
+offset of the log is in a row, and no row has an offset that is not in the log; the files, which are read even if there
+is no ledger, have all messages from the first to the last.
+Findings that are marked (no fault) are not saved yet; a gateway saves them some seconds later, or when it starts.
 
 Exit code 0: nothing is wrong; 1: something is; 2: the cluster cannot be read.
 
@@ -43,7 +44,6 @@ async def _verify(options: Namespace, outside: "ReadOnlyCluster", say: Say) -> i
 
     began, findings = time.monotonic(), Findings(say, options.json)
     topics = await outside.topics(options.topics)
-    await outside.load()
     verification = Verification(outside, topics)
     tally = verification.tally
     with Progress() as progress:

@@ -21,7 +21,7 @@ from kgateway.broker.seaweedmq.files.partition_files import PartitionFiles as Fi
 from kgateway.broker.seaweedmq.files.range_reader import RangeCache
 from kgateway.broker.seaweedmq.formats.format import MessageFormat
 from kgateway.broker.seaweedmq.layout.topic_file import PartitionFolder, folders_of
-from kgateway.broker.seaweedmq.layout.topic_paths import NAMESPACE, namespace_folder
+from kgateway.broker.seaweedmq.layout.topic_paths import NAMESPACE, namespace_folder, side_folder
 from kgateway.broker.seaweedmq.partitions.side_files import FilerSideFiles
 from kgateway.broker.seaweedmq.topics.catalog import StoredTopic
 from kgateway.broker.seaweedmq.topics.catalog import TopicCatalog as StoredTopics
@@ -39,7 +39,6 @@ from kgateway.wire.errors import Malformed
 
 _LOOKS = 5  # at a file that changes each time
 _BEGINNING = 0
-_BESIDE = ".kgateway"
 _OF_A_FORM = "message"  # formats give the offset of a message as the position
 _NO_CLOCK: Any = None  # nothing waits here
 _NOTHING = OffsetAndTimestamp(None, None)
@@ -201,7 +200,7 @@ class FilerLogs:
         history = FilesOfGateway(
             self._seaweed, self._folders(partition, stored), message_format, RangeCache(0), _NO_CLOCK
         )
-        beside = FilerSideFiles(self._seaweed, f"{self._topics.folder(partition.topic)}/{_BESIDE}/{partition.index}")
+        beside = FilerSideFiles(self._seaweed, side_folder(*partition, self._topics.namespace))
         with self._raising_unreadable(str(partition)):
             result_of(history.refresh())
             first, end = result_of(history.start()), result_of(history.end(_BEGINNING)).offset

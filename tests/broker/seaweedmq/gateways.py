@@ -35,7 +35,6 @@ def ledger_end(partition: IPartition) -> int:
     The offset before which the ledger of a partition has all records.
     """
     assert isinstance(partition, SeaweedMQPartition)
-    assert partition._ledger
     return partition._ledger.ledger.end
 
 

@@ -5,6 +5,7 @@ Gateways in front of a real cluster, and their ledgers as seen from outside.
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 from uuid import uuid4
 
 from kgateway.broker.seaweed.calls.addresses import master_addresses
@@ -13,6 +14,7 @@ from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
 from kgateway.broker.seaweedmq.broker import SeaweedMQBroker
 from kgateway.broker.seaweedmq.inspection.read_only_cluster import ReadOnlyCluster
 from kgateway.broker.seaweedmq.inspection.verification import Finding, Verification
+from kgateway.broker.seaweedmq.layout.topic_paths import side_folder
 from kgateway.broker.seaweedmq.ledger.ledger import Ledger
 from kgateway.cluster.config import TopicConfig
 from kgateway.cluster.view import NewTopic, Topic
@@ -38,21 +40,22 @@ class World:
         self._masters = master_addresses(",".join(cluster.masters))
         self._seaweed = seaweed
 
-    def broker(self) -> SeaweedMQBroker:
+    def broker(self, **options: Any) -> SeaweedMQBroker:
         return SeaweedMQBroker(
             self._masters,
             node_id=1,
             now_ms=now_ms,
             reactor=reactor,
             namespace=self.namespace,
+            **options,
         )
 
     @contextmanager
-    def running(self) -> Iterator[SeaweedMQBroker]:
+    def running(self, **options: Any) -> Iterator[SeaweedMQBroker]:
         """
         A broker of this world, for a while.
         """
-        broker = self.broker()
+        broker = self.broker(**options)
         result(broker.start())
         try:
             yield broker
@@ -60,19 +63,18 @@ class World:
             result(broker.stop())
 
     def outside(self) -> ReadOnlyCluster:
-        outside = ReadOnlyCluster(self._seaweed, reactor, self.namespace)
-        done(outside.load())
-        return outside
+        return ReadOnlyCluster(self._seaweed, reactor, self.namespace)
 
     def kept(self, topic: str = "t", index: int = 0) -> Ledger | None:
         """
-        The ledger of a partition, as far as it is stored.
+        The saved ledger of a partition.
         """
         outside = self.outside()
         (stored,) = done(outside.topics([topic]))
-        found = outside.replayed(stored, index)
-        assert found is None or not found.faults
-        return found.ledger if found else None
+        return done(outside.saved_ledger(stored, index))
+
+    def ledger_path(self, topic: str = "t", index: int = 0) -> str:
+        return f"{side_folder(topic, index, self.namespace)}/ledger"
 
     def in_all(self, topic: str = "t", index: int = 0) -> Ledger:
         """
@@ -111,4 +113,4 @@ def rows(ledger: Ledger) -> list[tuple[int, int, int]]:
     """
     Kafka's offset, message and span of each row.
     """
-    return [(row.kafka, row.message_offset, row.span) for _, row in ledger.rows.numbered()]
+    return [(row.kafka, row.message_offset, row.span) for row in ledger.rows]

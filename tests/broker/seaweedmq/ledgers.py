@@ -37,6 +37,18 @@ class Model:
             del self.where[gone]
 
 
+def shortened(ledger: Ledger, count: int) -> Ledger:
+    """
+    A ledger with the first of these rows.
+    """
+    short = Ledger(ledger.batched, *ledger.sections[0][1:])
+    short.start = ledger.start
+    for place, row in zip(range(count), ledger.rows, strict=False):
+        short.begin(*ledger.section_of(place)[1:])
+        short.rows.append(*row)
+    return short
+
+
 @st.composite
 def models(draw: st.DrawFn, batched: bool | None = None, max_size: int = 20) -> Model:
     """

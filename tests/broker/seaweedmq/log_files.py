@@ -79,7 +79,8 @@ class LogFiles:
 
         async def extend() -> None:
             async for _, piece in self.history.messages(0):
-                ledger.extend([entry._replace(ts_ns=entry.ts_ns + late_s * SECOND_NS) for entry in piece], self.format)
+                late = [entry._replace(ts_ns=entry.ts_ns + late_s * SECOND_NS) for entry in piece]
+                ledger.extend(self.format.walk(late, end=ledger.end))
 
         done(extend())
         self.forget()

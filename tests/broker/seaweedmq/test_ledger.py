@@ -24,13 +24,13 @@ S = 1_000_000_000
 
 
 def rows(ledger: Ledger) -> list[Row]:
-    return [row for _, row in ledger.rows.numbered()]
+    return list(ledger.rows)
 
 
 @given(models(), st.data())
 def test_each_offset_is_found(model: Model, data: st.DataObject) -> None:
     """
-    Kafka's offset leads to its message, or to the next one; the message leads back.
+    Kafka's offset leads to its message, or to the next one.
     """
     ledger = model.ledger
     if data.draw(st.booleans()):
@@ -53,9 +53,6 @@ def test_each_offset_is_found(model: Model, data: st.DataObject) -> None:
             PARTS[generation],
         )
         assert ts_ns - S < found.ts_ns <= ts_ns
-        back = ledger.of_message(message, found.section)
-        assert back is not None
-        assert back.batch_offset == base
 
 
 @given(models())
@@ -70,19 +67,6 @@ def test_the_ends_are_known(model: Model) -> None:
     assert ledger.end == max(model.where, default=-1) + 1
 
 
-@given(models())
-def test_messages_that_are_not_there_are_not_found(model: Model) -> None:
-    """
-    They are searched for in the last section, or in the one that is named.
-    """
-    ledger = model.ledger
-    for section in ledger.sections:
-        there = {where[2] for where in model.where.values() if where[0] == section.unix_time_ns}
-        last = max(there, default=0) + 2
-        assert {message for message in range(-1, last) if ledger.of_message(message, section)} == there
-    assert ledger.of_message(0) == ledger.of_message(0, ledger.sections[-1])
-
-
 @given(models(), st.integers(-2, 52), st.data())
 def test_a_timestamp_leads_to_its_row(model: Model, timestamp: int, data: st.DataObject) -> None:
     """
@@ -91,25 +75,22 @@ def test_a_timestamp_leads_to_its_row(model: Model, timestamp: int, data: st.Dat
     ledger = model.ledger
     if data.draw(st.booleans()):
         ledger.drop_before(data.draw(st.integers(0, ledger.end)))
-    fitting = [row for row in rows(ledger) if row.max_timestamp >= timestamp]
-    found = ledger.from_time(timestamp)
-    assert (found and found.offset) == (max(fitting[0].kafka, ledger.start) if fitting else None)
+    fitting = [place for place, row in enumerate(ledger.rows) if row.max_timestamp >= timestamp]
+    assert ledger.rows.first_from(timestamp) == (fitting[0] if fitting else None)
 
 
-@given(st.integers(0, 2000), st.integers(0, 2000), st.integers(0, 2000), st.integers(0, 2001))
-def test_timestamps_are_found_among_many_rows(count: int, dropped: int, cut: int, timestamp: int) -> None:
+@given(st.integers(0, 2000), st.integers(0, 2000), st.integers(0, 2001))
+def test_timestamps_are_found_among_many_rows(count: int, dropped: int, timestamp: int) -> None:
     """
-    Rows may be dropped at the front, cut off at the end, and added again.
+    Rows may be dropped at the front, and added again.
     """
     ledger = Ledger(True, 0, PART)
     for number in range(count):
         ledger.append(number, number, number, 1, (number * 7) % 2000)
     ledger.drop_before(min(dropped, count))
-    ledger.cut(max(count - cut, 0))
     ledger.append(ledger.end, count, count, 1, 1000)
-    wanted = next((row.kafka for row in rows(ledger) if row.max_timestamp >= timestamp), None)
-    found = ledger.from_time(timestamp)
-    assert (found and found.offset) == wanted
+    wanted = next((place for place, row in enumerate(ledger.rows) if row.max_timestamp >= timestamp), None)
+    assert ledger.rows.first_from(timestamp) == wanted
 
 
 @given(models(), st.integers(0, 60), st.integers(0, 60))
@@ -124,18 +105,6 @@ def test_the_newest_of_some_records_is_known(model: Model, start: int, stop: int
         return
     touched = [row.max_timestamp for row in rows(ledger) if row.kafka < stop and row.end > start]
     assert found == max(touched, default=NO_TIMESTAMP)
-
-
-@given(models(), st.integers(0, 10 * S))
-def test_a_time_of_publishing_leads_to_its_row(model: Model, ts_ns: int) -> None:
-    """
-    All messages published at this time or later are in that row, or after it.
-    """
-    found = model.ledger.from_publishing(ts_ns)
-    later = [offset for offset, where in model.where.items() if where[3] >= ts_ns]
-    assert bool(found) == bool(model.where)
-    assert not found or not later or found.offset <= min(later)
-    assert not found or found.ts_ns <= ts_ns or found.offset == min(model.where)
 
 
 def test_records_that_follow_one_another_are_one_row() -> None:
@@ -164,17 +133,6 @@ def test_each_batch_is_a_row() -> None:
     assert rows(ledger) == [Row(0, 0, 1, 5, 10), Row(10, 1, 2, 4, 3)]
 
 
-def test_rows_may_still_change_or_not() -> None:
-    """
-    The last run may take more messages; a batch takes no more.
-    """
-    for batched, unfinished in ((True, 1), (False, 0)):
-        ledger = Ledger(batched, 0, PART)
-        assert ledger.first_unfinished == 0
-        ledger.append(0, 0, 1)
-        assert ledger.first_unfinished == unfinished
-
-
 @pytest.mark.parametrize("batched", [True, False])
 def test_an_offset_cannot_come_again(batched: bool) -> None:
     """
@@ -186,25 +144,6 @@ def test_an_offset_cannot_come_again(batched: bool) -> None:
         ledger.append(6, 1, 2)
 
 
-@given(models(), st.data())
-def test_rows_keep_their_numbers(model: Model, data: st.DataObject) -> None:
-    """
-    Rows may be dropped before them, and cut off after them.
-    """
-    ledger = model.ledger
-    before = dict(ledger.rows.numbered())
-    sections = {number: ledger.section_of(number) for number in before}
-    ledger.drop_before(data.draw(st.integers(0, ledger.end)))
-    end_row = data.draw(st.integers(0, ledger.rows.end))
-    ledger.cut(end_row)
-    kept = dict(ledger.rows.numbered())
-    assert kept == {number: row for number, row in before.items() if row.end > ledger.start and number < end_row}
-    assert {number: ledger.section_of(number)[1:] for number in kept} == {
-        number: sections[number][1:] for number in kept
-    }
-    assert len(ledger.sections) <= max(len(set(sections.values())), 1) + 1
-
-
 def test_a_ledger_from_which_all_was_dropped_goes_on() -> None:
     """
     It continues at the offset where it ended.
@@ -212,34 +151,29 @@ def test_a_ledger_from_which_all_was_dropped_goes_on() -> None:
     ledger = Ledger(True, 0, PART)
     ledger.append(0, 0, 1, 10)
     ledger.drop_before(10)
-    assert (ledger.start, ledger.end, len(ledger.rows), ledger.rows.end) == (10, 10, 0, 1)
+    assert (ledger.start, ledger.end, len(ledger.rows)) == (10, 10, 0)
     assert ledger.at(0) is None
-    assert ledger.from_publishing(0) is None
     ledger.append(10, 1, 2)
-    assert [number for number, _ in ledger.rows.numbered()] == [1]
+    assert rows(ledger) == [Row(10, 1, 2, NO_TIMESTAMP, 1)]
     assert ledger.start == 10
 
 
 def test_sections_go_with_their_rows() -> None:
     """
-    Sections are dropped at the front and at the end; the rest continues, and a repeated generation is a new section.
+    Sections are dropped with their last row, and the others have their rows as before.
     """
     ledger = Ledger(True, 1, PARTS[0])
     for generation in (1, 2, 3):
         ledger.begin(generation, PARTS[0])
         for _ in range(2):
             ledger.append(ledger.end, 0, 1, 10)
-    ledger.drop_before(20)
-    assert ledger.sections == [Section(2, 2, PARTS[0]), Section(4, 3, PARTS[0])]
-    assert ledger.rows.first == 2
-    ledger.cut(5)
-    assert len(ledger.sections) == 2
-    ledger.cut(4)
-    assert ledger.sections == [Section(2, 2, PARTS[0])]
-    ledger.append(40, 2, 2, 10)
-    assert ledger.section_of(4) == Section(2, 2, PARTS[0])
-    ledger.drop_before(50)
-    assert (ledger.rows.first, len(ledger.rows)) == (5, 0)
+    ledger.drop_before(10)
+    assert ledger.sections == [Section(0, 1, PARTS[0]), Section(1, 2, PARTS[0]), Section(3, 3, PARTS[0])]
+    ledger.drop_before(30)
+    assert ledger.sections == [Section(0, 2, PARTS[0]), Section(1, 3, PARTS[0])]
+    assert [ledger.section_of(place).unix_time_ns for place in range(3)] == [2, 3, 3]
+    ledger.drop_before(60)
+    assert (ledger.sections, len(ledger.rows)) == ([Section(0, 3, PARTS[0])], 0)
 
 
 def test_what_is_dropped_does_not_come_back() -> None:
@@ -254,7 +188,6 @@ def test_what_is_dropped_does_not_come_back() -> None:
     found = ledger.at(EARLIEST)
     assert found
     assert (found.offset, found.batch_offset) == (5, 0)
-    assert ledger.from_publishing(0) == ledger.from_time(-1) == found
 
 
 def test_a_generation_that_goes_on_is_no_new_section() -> None:
@@ -289,7 +222,7 @@ def test_it_is_made_again_from_the_log(name: str) -> None:
         kept.append(base, message, found[0].ts_ns, size, stamp)
         log += found
     reported: list[SkippedMessage] = []
-    again.extend([*log, *log[-1:]], form, report=reported.append)
+    again.extend(form.walk([*log, *log[-1:]], report=reported.append))
     assert rows(again) == rows(kept)
     assert [left.offset for left in reported] == [log[-1].offset]
 
@@ -302,11 +235,11 @@ def test_it_takes_up_where_it_ended() -> None:
     batch = batch_of([Record(n, 5, b"k", b"v") for n in range(6)])
     log = logged(form.encode(batch, 0, 0))
     ledger = Ledger(False, 1, PART)
-    ledger.extend(log[:4], form)
-    ledger.extend(log, form)
+    for found in (log[:4], log):
+        ledger.extend(form.walk(found, end=ledger.end))
     assert (ledger.end, len(ledger.rows)) == (6, 1)
     shifted = Ledger(False, 1, PART)
-    shifted.extend(log, form, shift=100)
+    shifted.extend(form.walk(log, shift=100))
     assert [row.kafka for row in rows(shifted)] == [100]
 
 

@@ -69,14 +69,14 @@ def test_runs_end_where_their_messages_do() -> None:
     ]
 
 
-def test_rows_keep_their_numbers_in_what_is_said() -> None:
+def test_rows_that_were_dropped_are_not_missed() -> None:
     """
-    Dropped rows are counted, and not missed.
+    Rows are numbered from the first that is there.
     """
     ledger = three()
     ledger.drop_before(10)
     assert list(verify(ledger, 30)) == []
-    assert [fault.reason for fault in verify(ledger, 31)] == ["Kafka's offsets 30 to 30 are in no row before row 3"]
+    assert [fault.reason for fault in verify(ledger, 31)] == ["Kafka's offsets 30 to 30 are in no row before row 2"]
 
 
 def test_a_new_generation_counts_its_messages_from_its_own_start() -> None:

@@ -1,5 +1,5 @@
 """
-Rows of a ledger are found by their numbers and timestamps.
+Rows of a ledger are found by their timestamps.
 """
 
 from hypothesis import example, given
@@ -10,72 +10,72 @@ from kgateway.broker.seaweedmq.ledger.ledger import Row, Rows
 BLOCK = 256  # rows whose largest timestamp is kept
 
 _COUNTS = st.sampled_from([0, 1, 2, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 600])
-_DOINGS = st.tuples(st.sampled_from(["append", "extend", "lengthen", "drop", "cut"]), _COUNTS, st.integers(0, 5))
-
-
-def row(number: int, timestamp: int) -> Row:
-    """
-    A row that differs from any other.
-    """
-    return Row(number, number + 1, number + 2, timestamp, 1)
+_DOINGS = st.tuples(st.sampled_from(["append", "extend", "lengthen", "drop", "correct"]), _COUNTS, st.integers(0, 5))
 
 
 class Model:
     """
-    Rows, and a dictionary with the same content.
+    Rows, and a list with the same content.
     """
 
-    def __init__(self, first: int) -> None:
-        self.rows, self.there, self.end = Rows(first), dict[int, Row](), first
+    def __init__(self) -> None:
+        self.rows, self.there, self.added = Rows(), list[Row](), 0
 
     def append(self, count: int, low: int) -> None:
-        for number in range(self.end, self.end + count):
-            self.there[number] = row(number, low + (number * 7) % 40)
-            self.rows.append(*self.there[number])
-        self.end += count
+        for row in self._new(count, low):
+            self.rows.append(*row)
 
     def extend(self, count: int, low: int) -> None:
-        other = Model(self.end)
-        other.append(count, low)
-        self.rows.extend(other.rows.take(self.end, other.end))
-        self.there |= other.there
-        self.end = other.end
+        other = Rows()
+        for row in self._new(count, low):
+            other.append(*row)
+        self.rows.extend(other.columns)
+
+    def _new(self, count: int, low: int) -> list[Row]:
+        """
+        Rows that differ from one another.
+        """
+        found = [Row(n, n + 1, n + 2, low + n * 7 % 40, 1) for n in range(self.added, self.added + count)]
+        self.there += found
+        self.added += count
+        return found
 
     def lengthen(self, count: int, low: int) -> None:
         if self.there:
-            last = self.there[self.end - 1]
+            last = self.there[-1]
             self.rows.lengthen(count, low * 20)
-            self.there[self.end - 1] = last._replace(
-                span=last.span + count, max_timestamp=max(last.max_timestamp, low * 20)
-            )
+            self.there[-1] = last._replace(span=last.span + count, max_timestamp=max(last.max_timestamp, low * 20))
 
     def drop(self, count: int, low: int) -> None:
-        first = min(self.rows.first + count, self.end)
-        self.rows.drop(first)
-        self.there = {number: row for number, row in self.there.items() if number >= first}
+        self.rows.drop(count)
+        del self.there[:count]
 
-    def cut(self, count: int, low: int) -> None:
-        self.end = max(self.end - count, self.rows.first)
-        self.rows.cut(self.end)
-        self.there = {number: row for number, row in self.there.items() if number < self.end}
+    def correct(self, count: int, low: int) -> None:
+        if count < len(self.there):
+            self.rows.correct(self.there[count], low)
+            self.there[count] = self.there[count]._replace(max_timestamp=low)
 
     def check(self) -> None:
-        rows, found = self.rows, list(self.there.values())
-        assert dict(rows.numbered()) == self.there
-        assert (len(rows), rows.end) == (len(self.there), self.end)
+        rows, found = self.rows, self.there
+        assert list(rows) == found
+        assert len(rows) == len(found)
+        largest = max((each.max_timestamp for each in found), default=None)
+        highest = rows.highest()
+        assert (None if highest is None else found[highest].max_timestamp) == largest
         for timestamp in range(-1, 121, 3):
             place = next((n for n, each in enumerate(found) if each.max_timestamp >= timestamp), None)
             assert rows.first_from(timestamp) == place
 
 
-@given(st.sampled_from([0, 1, BLOCK - 1, BLOCK, 1000]), st.lists(_DOINGS, max_size=8))
-@example(1000, [("append", 600, 0), ("lengthen", 1, 5), ("cut", 1, 0), ("append", 600, 1), ("cut", BLOCK + 1, 0)])
-@example(BLOCK - 1, [("append", 600, 0), ("drop", 300, 0), ("lengthen", 1, 5), ("cut", 2, 0), ("extend", 600, 1)])
-def test_rows_are_found(first: int, doings: list[tuple[str, int, int]]) -> None:
+@given(st.lists(_DOINGS, max_size=8))
+@example([("append", 600, 0), ("lengthen", 1, 5), ("append", 600, 1)])
+@example([("append", 600, 0), ("drop", BLOCK + 1, 0), ("lengthen", 1, 5), ("extend", 600, 1)])
+@example([("append", 600, 0), ("lengthen", 1, 5), ("correct", 599, 0), ("correct", BLOCK, 5)])
+def test_rows_are_found(doings: list[tuple[str, int, int]]) -> None:
     """
-    Rows are added and cut off at the end, and dropped at the front.
+    Rows are added at the end, dropped at the front, and corrected.
     """
-    model = Model(first)
+    model = Model()
     for name, count, low in doings:
         getattr(model, name)(count, low)
         model.check()
@@ -85,7 +85,7 @@ def test_the_first_of_many_is_found_again_and_again() -> None:
     """
     One timestamp stands out, and the rows before it are dropped one by one, over the edges of blocks.
     """
-    model = Model(BLOCK - 3)
+    model = Model()
     model.append(2 * BLOCK, 0)
     model.lengthen(1, 5)
     for _ in range(2 * BLOCK + 1):
@@ -95,27 +95,22 @@ def test_the_first_of_many_is_found_again_and_again() -> None:
     model.check()
 
 
-def test_rows_that_are_cut_off_are_not_found() -> None:
+def test_a_row_that_is_gone_or_has_grown_is_not_corrected() -> None:
     """
-    Their timestamps are not found either, at any block edge.
+    Nor is the one in its place.
     """
-    for count in (BLOCK - 1, BLOCK, BLOCK + 1):
-        model = Model(0)
-        model.append(count, 0)
-        model.lengthen(1, 5)
-        model.cut(1, 0)
-        model.check()
-        model.extend(1, 4)
-        model.check()
+    model = Model()
+    model.append(3, 0)
+    gone, *_, last = model.there
+    model.drop(1, 0)
+    model.lengthen(1, 0)
+    for row in (gone, last, last._replace(kafka=9)):
+        model.rows.correct(row, 90)
+    model.check()
 
 
-def test_some_rows_are_taken() -> None:
-    """
-    They are taken by number, column by column.
-    """
-    model = Model(10)
+def test_rows_are_counted_from_both_ends() -> None:
+    model = Model()
     model.append(5, 0)
-    taken = model.rows.take(12, 14)
-    assert [Row(*each) for each in zip(*taken, strict=True)] == [model.there[12], model.there[13]]
-    assert model.rows.at(-1) == model.there[14]
-    assert model.rows.at(0) == model.there[10]
+    assert model.rows.at(-1) == model.there[-1]
+    assert model.rows.at(0) == model.there[0]

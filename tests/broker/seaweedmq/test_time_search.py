@@ -11,6 +11,7 @@ from kgateway.cluster.partition import TimestampAndOffset
 from kgateway.records.batch import Batch, batches
 from tests.broker.behaviour import at_times
 from tests.broker.seaweed.cluster import done
+from tests.broker.seaweedmq.ledgers import shortened
 from tests.broker.seaweedmq.log_files import NOON_S, LogFiles
 from tests.records.crc_batches import sealed
 
@@ -51,9 +52,7 @@ def test_times_are_found(form: str, covered: int, seaweed: SeaweedCluster, filer
     """
     files = LogFiles(seaweed, filer, folder, form, growing())
     ledger = files.ledger()
-    files.history.ledger = ledger
-    while ledger.end > covered:
-        ledger.cut(ledger.rows.end - 1)
+    ledger = files.history.ledger = shortened(ledger, sum(row.end <= covered for row in ledger.rows))
     searching = FileTimeSearch(files.history, files.format, ledger, 0, files.end)
     for timestamp, offset in ((202, 41), (0, 0), (395, 79)):
         found = done(searching.first(timestamp))
@@ -76,7 +75,8 @@ def test_what_is_known_is_not_searched(form: str, seaweed: SeaweedCluster, filer
     known = TimestampAndOffset(60, 300, 0)
     if form == "batch":  # else all of it is in one row, which begins before
         assert done(searching.first(300)) is None
-        ledger.cut(next(number for number, row in ledger.rows.numbered() if row.kafka > 60))
+        ledger = shortened(ledger, sum(row.kafka <= 60 for row in ledger.rows))
+        searching = FileTimeSearch(files.history, files.format, ledger, 0, 40)
         assert done(searching.largest(known)) == known
         assert files.reads == []
     assert done(searching.largest(TimestampAndOffset(60, 9_000, 0))) == TimestampAndOffset(60, 9_000, 0)
@@ -107,7 +107,7 @@ def test_of_equal_timestamps_the_first_is_found(seaweed: SeaweedCluster, filer: 
     searching = FileTimeSearch(files.history, files.format, files.ledger(), 0, files.end)
     assert done(searching.largest(None)) == TimestampAndOffset(1, 40, 0)
     assert done(searching.largest(TimestampAndOffset(9, 40, 0))) == TimestampAndOffset(1, 40, 0)
-    nothing = FileTimeSearch(files.history, files.format, None, 0, files.end)
+    nothing = FileTimeSearch(files.history, files.format, shortened(files.ledger(), 0), 0, files.end)
     assert done(nothing.largest(TimestampAndOffset(9, 40, 0))) == TimestampAndOffset(1, 40, 0)
     assert done(nothing.first(6)) == TimestampAndOffset(1, 40, 0)
 

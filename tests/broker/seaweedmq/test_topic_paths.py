@@ -16,7 +16,6 @@ from kgateway.broker.seaweedmq.layout.topic_paths import (
     namespace_folder,
     partition_folder,
     ring_ranges,
-    slots,
     topic_folder,
 )
 from kgateway.wire.errors import ErrorCode, KafkaError
@@ -92,10 +91,3 @@ def test_counts_that_kill_a_broker_are_refused(count: int) -> None:
         ring_ranges(count)
     assert refused.value.code is ErrorCode.INVALID_PARTITIONS
     assert f"not {count}" in str(refused.value)
-
-
-def test_each_partition_has_32_slots() -> None:
-    """
-    The ledger is stored under these.
-    """
-    assert [slots(index) for index in range(3)] == [RingRange(0, 32), RingRange(32, 64), RingRange(64, 96)]

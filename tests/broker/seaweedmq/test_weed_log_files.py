@@ -100,7 +100,7 @@ def test_batches_come_back_from_a_broker(cluster: DevCluster, name: str) -> None
         came = [record._replace(timestamp=0) for record in came]
     assert came == went
     ledger = Ledger(form.batched, generation_of(topic.conf), ranges_of(topic.conf)[0])
-    ledger.extend(found, form)
+    ledger.extend(form.walk(found))
     assert list(verify(ledger, len(went))) == []
 
 

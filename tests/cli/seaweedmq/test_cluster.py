@@ -16,14 +16,15 @@ import pytest
 
 from kgateway.broker.seaweed.cluster import SeaweedCluster
 from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
-from kgateway.broker.seaweedmq.formats.format import Message
+from kgateway.broker.seaweed.filer.filer import Filer
 from kgateway.broker.seaweedmq.layout.topic_paths import NAMESPACE
-from kgateway.broker.seaweedmq.leader import ledger_store as kept_ledgers
-from kgateway.broker.seaweedmq.ledger.records import LedgerKey, LedgerPart, message
+from kgateway.broker.seaweedmq.ledger.snapshot import decode, encode
 from kgateway.cli.main import main
+from kgateway.topic_partition import PartitionId
 from tests.broker import behaviour
 from tests.broker.behaviour import result
 from tests.broker.seaweed.cluster import cluster as cluster
+from tests.broker.seaweed.cluster import filer as filer
 from tests.broker.seaweed.cluster import mended as mended
 from tests.broker.seaweed.cluster import seaweed as seaweed
 from tests.broker.seaweed.real_reactor import wait
@@ -120,7 +121,6 @@ def test_a_topic_is_inspected(form: str, name: str, world: World, run: Command) 
     assert mapping["message"] == (1 if form == "batch" else 3)
     assert mapping["message_begins_with_offset"] == (2 if form == "batch" else 3)
     assert mapping["file"].startswith(f"/topics/kafka/{name}/{mapping['generation']}/0000-1260/")
-    assert mapping["slots_in_ledger"] == "0 to 31"
     for named, offset in (("earliest", 0), ("-2", 0), ("latest", 5), ("-1", 5)):
         assert f"offset{' ' * 22}{offset}" in run("mapping", name, "0", named).lines
 
@@ -139,18 +139,17 @@ def test_a_gateway_is_seen(name: str, world: World, run: Command) -> None:
         assert told["flushed"] + 2 * told["messages_held"] == 4
 
 
-def test_findings(name: str, world: World, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_findings(name: str, world: World, run: Command, filer: Filer) -> None:
     """
     Each finding is a line with its numbers, and the exit code is 1; only some of many findings of a kind are shown.
     """
-
-    def shifted(owner: LedgerKey, part: LedgerPart) -> Message:
-        kafka, messages, *others = part.columns
-        return message(owner, part._replace(columns=(kafka, array("q", [each + 7 for each in messages]), *others)))
-
     with world.running() as broker:
-        filled(broker, topic(broker, "batch", name=name), 25)
-        monkeypatch.setattr(kept_ledgers, "message", shifted)
+        filled(broker, made := topic(broker, "batch", name=name), 25)
+    path, owner = world.ledger_path(name), PartitionId(made.id, 0)
+    snapshot = decode(wait(filer.files.read(path, 0, 1 << 20)), owner)
+    messages = snapshot.ledger.rows.messages
+    messages[:] = array("q", [each + 7 for each in messages])
+    wait(filer.files.put(path, encode(snapshot, owner)))
     ended = run("verify", name)
     assert ended.code == 1
     assert ended.lines[0] == f"{name}-0: sequence: row 0 has offset 0 in message 7, but the log has it in message 0"
@@ -190,6 +189,26 @@ def test_examples_of_the_help_run(world: World, run: Command, capsys: pytest.Cap
                 assert (ended.code, ended.error) == (0, ""), line
                 count += 1
     assert count == 6
+
+
+def test_damage_of_a_ledger_is_found(name: str, world: World, run: Command, filer: Filer) -> None:
+    """
+    `verify` names it; for the other commands there is no ledger, and `mapping` reads the files.
+    """
+    with world.running() as broker:
+        filled(broker, topic(broker, "batch", name=name), 2)
+    path = world.ledger_path(name)
+    data = wait(filer.files.read(path, 0, 1 << 20))
+    wait(filer.files.put(path, data[:-1]))
+    ended = run("verify", name)
+    reason = f"its file is truncated or damaged: the CRC is not that of its {len(data) - 1} bytes"
+    assert ended.code == 1
+    assert ended.lines[0] == f"{name}-0: ledger: the saved ledger cannot be used: {reason}"
+    assert ended.lines[-1].endswith(": 1 finding")
+    (told,) = json.loads("\n".join(run("stats", "--json", name).lines))["partitions"]
+    assert (told["rows"], told["start"], told["flushed"]) == (0, 0, 4)
+    mapping = json.loads("\n".join(run("mapping", "--json", name, "0", "3").lines))
+    assert (mapping["offset"], mapping["message"]) == (3, 1)
 
 
 @pytest.mark.parametrize(

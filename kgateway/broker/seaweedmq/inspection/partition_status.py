@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from kgateway.broker.seaweedmq.files.partition_files import FilesEnd
 from kgateway.broker.seaweedmq.inspection.read_only_cluster import ReadOnlyCluster
-from kgateway.broker.seaweedmq.layout.topic_paths import RingRange, slots
+from kgateway.broker.seaweedmq.ledger.ledger import Ledger
+from kgateway.broker.seaweedmq.ledger.snapshot import UnusableLedger
 from kgateway.broker.seaweedmq.topics.catalog import StoredTopic
 from kgateway.cluster.partition import EARLIEST_OFFSET
 from kgateway.records.batch import read_batch
@@ -25,8 +26,7 @@ class PartitionStatus:
     partition: int
     format: str
     acks: str | None  # if the topic sets it
-    slots: RingRange
-    rows: int  # of its ledger, that are kept
+    rows: int  # of its ledger, that are saved
     ledger_end: int  # Kafka's offset after them
     first_ns: int | None  # when the first message was published, or before
     last_ns: int | None
@@ -57,11 +57,10 @@ async def partition_statuses(cluster: ReadOnlyCluster, topics: Sequence[StoredTo
 async def _partition_status(
     cluster: ReadOnlyCluster, stored: StoredTopic, index: int, publishers: tuple[str, ...]
 ) -> PartitionStatus:
-    partition_files, replayed = cluster.partition_files(stored, index), cluster.replayed(stored, index)
+    partition_files, ledger = cluster.partition_files(stored, index), await _saved_ledger(cluster, stored, index)
     await partition_files.refresh()
     start = await partition_files.start()
     end = await partition_files.end(EARLIEST_OFFSET)
-    ledger = replayed.ledger if replayed else None
     times = ledger.rows.times if ledger else ()
     held, more = await _held(cluster, stored, index, end) if publishers else (end.offset, 0)
     return PartitionStatus(
@@ -69,7 +68,6 @@ async def _partition_status(
         index,
         stored.file.format.name,
         stored.file.configs.get(_ACKS),
-        slots(index),
         len(times),
         ledger.end if ledger else EARLIEST_OFFSET,
         times[0] if times else None,
@@ -80,6 +78,13 @@ async def _partition_status(
         more,
         publishers,
     )
+
+
+async def _saved_ledger(cluster: ReadOnlyCluster, stored: StoredTopic, index: int) -> Ledger | None:
+    try:
+        return await cluster.saved_ledger(stored, index)
+    except UnusableLedger:
+        return None  # `verify` says why
 
 
 async def _held(cluster: ReadOnlyCluster, stored: StoredTopic, index: int, end: FilesEnd) -> tuple[int | None, int]:

@@ -1,5 +1,5 @@
 """
-A cluster as a program sees it that only reads: topics, files, and stored ledgers.
+A cluster as a program sees it that only reads: topics, files, and saved ledgers.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,13 +9,14 @@ from twisted.internet.interfaces import IReactorTime
 from kgateway.broker.seaweed.cluster import SeaweedCluster
 from kgateway.broker.seaweedmq.files.partition_files import PartitionFiles
 from kgateway.broker.seaweedmq.files.range_reader import RangeCache
-from kgateway.broker.seaweedmq.formats.format import MessageFormat
 from kgateway.broker.seaweedmq.layout.topic_file import folders_of
-from kgateway.broker.seaweedmq.layout.topic_paths import NAMESPACE
+from kgateway.broker.seaweedmq.layout.topic_paths import NAMESPACE, side_folder
 from kgateway.broker.seaweedmq.ledger.ledger import Ledger
-from kgateway.broker.seaweedmq.ledger.records import TOPIC, LedgerKey, ReplayedLedger
-from kgateway.broker.seaweedmq.partitions.partition_ledger import PartitionLedger, StoredLedger, replay_ledgers
+from kgateway.broker.seaweedmq.ledger.snapshot import UnusableLedger
+from kgateway.broker.seaweedmq.partitions.partition_ledger import empty_ledger, follow
+from kgateway.broker.seaweedmq.partitions.side_files import FilerSideFiles
 from kgateway.broker.seaweedmq.topics.catalog import StoredTopic, TopicCatalog
+from kgateway.topic_partition import PartitionId
 
 Progress = Callable[[int], None]  # called with the bytes read since the last call
 
@@ -26,22 +27,12 @@ class TopicNotFound(Exception):
 
 class ReadOnlyCluster:
     def __init__(self, seaweed: SeaweedCluster, clock: IReactorTime, namespace: str = NAMESPACE) -> None:
-        self.unread: Sequence[str] = ()  # stored parts that cannot be read, and were not stored again
         self._seaweed = seaweed
         self._clock = clock
         self._namespace = namespace
         self._topics = TopicCatalog(seaweed, namespace)
         self.rpc = self._topics.rpc
         self._decoded = RangeCache(0)
-        self._replayed: dict[LedgerKey, ReplayedLedger] = {}
-
-    async def load(self) -> None:
-        namespace = f"{self._namespace}-system"
-        system = TopicCatalog(self._seaweed, namespace)
-        seen = await system.read(TOPIC)
-        if seen:
-            replay = await replay_ledgers(self._partition_files(seen.stored, 0, namespace))
-            self._replayed, self.unread = replay.found, replay.missed
 
     async def topics(self, names: Sequence[str] = ()) -> list[StoredTopic]:
         """
@@ -57,33 +48,30 @@ class ReadOnlyCluster:
         return found
 
     def partition_files(self, stored: StoredTopic, index: int) -> PartitionFiles:
-        return self._partition_files(stored, index, self._namespace)
+        folders = folders_of(stored.file, stored.name, index, self._namespace)
+        return PartitionFiles(self._seaweed, folders, stored.file.format, self._decoded, self._clock)
 
-    def replayed(self, stored: StoredTopic, index: int) -> ReplayedLedger | None:
-        return self._replayed.get(LedgerKey(stored.file.id, index))
+    async def saved_ledger(self, stored: StoredTopic, index: int) -> Ledger | None:
+        """
+        The saved ledger of a partition, if there is one; raises UnusableLedger if its file is damaged.
+        """
+        side_files = FilerSideFiles(self._seaweed, side_folder(stored.name, index, self._namespace))
+        found = await side_files.ledger(PartitionId(stored.file.id, index))
+        return found.ledger if found else None
 
     async def ledger(self, stored: StoredTopic, index: int) -> Ledger:
         """
-        The stored ledger of a partition, and what the files have after it.
+        The ledger of a partition: the saved one, if it can be used, and what the files have after it.
         """
-        message_format, partition_files, replayed = (
-            stored.file.format,
-            self.partition_files(stored, index),
-            self.replayed(stored, index),
-        )
-        known = StoredLedger(replayed.ledger if replayed else empty_ledger(partition_files, message_format))
-        name = f"{stored.name}-{index}"
-        await PartitionLedger(known, name, partition_files, message_format, self._clock, lambda: None).follow()
-        start = await partition_files.start()
+        message_format, files = stored.file.format, self.partition_files(stored, index)
+        await files.refresh()
+        try:
+            ledger = await self.saved_ledger(stored, index) or empty_ledger(files, message_format)
+            await follow(ledger, files, message_format)
+        except UnusableLedger:
+            ledger = empty_ledger(files, message_format)
+            await follow(ledger, files, message_format)
+        start = await files.start()
         if start is not None:
-            known.ledger.drop_before(start)
-        return known.ledger
-
-    def _partition_files(self, stored: StoredTopic, index: int, namespace: str) -> PartitionFiles:
-        folders = folders_of(stored.file, stored.name, index, namespace)
-        return PartitionFiles(self._seaweed, folders, stored.file.format, self._decoded, self._clock)
-
-
-def empty_ledger(partition_files: PartitionFiles, message_format: MessageFormat) -> Ledger:
-    oldest = partition_files.folders[0]
-    return Ledger(message_format.batched, oldest.unix_time_ns, oldest.part)
+            ledger.drop_before(start)
+        return ledger

@@ -13,10 +13,12 @@ from typing import NamedTuple
 from kgateway.broker.seaweedmq.files.partition_files import PartitionFiles
 from kgateway.broker.seaweedmq.formats.format import MessageFormat, PlacedMessage, SkippedMessage
 from kgateway.broker.seaweedmq.formats.log_entry import LoggedMessage
-from kgateway.broker.seaweedmq.inspection.read_only_cluster import ReadOnlyCluster, empty_ledger
+from kgateway.broker.seaweedmq.inspection.read_only_cluster import ReadOnlyCluster
 from kgateway.broker.seaweedmq.layout.topic_file import PartitionFolder
 from kgateway.broker.seaweedmq.layout.topic_paths import SECOND_NS, RingRange
 from kgateway.broker.seaweedmq.ledger.ledger import Ledger, Row
+from kgateway.broker.seaweedmq.ledger.snapshot import UnusableLedger
+from kgateway.broker.seaweedmq.partitions.partition_ledger import empty_ledger
 from kgateway.broker.seaweedmq.topics.catalog import StoredTopic
 from kgateway.wire.errors import Malformed
 
@@ -37,7 +39,7 @@ def verify(ledger: Ledger, end: int | None = None) -> Iterator[Fault]:
     Find rows that do not follow one another, and what is missing between the start of the log and its end.
     """
     covered, last = ledger.start, None
-    for number, row in ledger.rows.numbered():
+    for number, row in enumerate(ledger.rows):
         if row.kafka > covered:
             yield _missing("Kafka's offsets", covered, row.kafka, number)
         if last:
@@ -47,7 +49,7 @@ def verify(ledger: Ledger, end: int | None = None) -> Iterator[Fault]:
                 yield from _messages(number, expected, row.message_offset)
         covered, last = row.end, row
     if end is not None and covered < end:
-        yield _missing("Kafka's offsets", covered, end, ledger.rows.end)
+        yield _missing("Kafka's offsets", covered, end, len(ledger.rows))
     if end is not None and covered > end:
         yield Fault(
             FaultKind.COVERAGE, f"the rows end with Kafka's offset {covered - 1}, but the log ends with {end - 1}"
@@ -144,23 +146,22 @@ class LedgerCheck:
             return
         self._seen[index] += span
         row = rows.at(index)
-        number = rows.first + index
         expected = row.message_offset if ledger.batched else row.message_offset + offset - row.kafka
         if expected != message_offset:
             found = f"but the log has it in message {message_offset}"
-            reason = f"row {number} has offset {offset} in message {expected}, {found}"
+            reason = f"row {index} has offset {offset} in message {expected}, {found}"
             yield Fault(FaultKind.SEQUENCE, reason)
-        if ledger.section_of(number)[1:] != generation:
-            yield Fault(FaultKind.SEQUENCE, f"row {number} has offset {offset} in another generation than the log")
+        if ledger.section_of(index)[1:] != generation:
+            yield Fault(FaultKind.SEQUENCE, f"row {index} has offset {offset} in another generation than the log")
         if row.ts_ns >= ts_ns + SECOND_NS:
-            reason = f"row {number} has the time {row.ts_ns}, but offset {offset} was published earlier, at {ts_ns}"
+            reason = f"row {index} has the time {row.ts_ns}, but offset {offset} was published earlier, at {ts_ns}"
             yield Fault(FaultKind.TIME, reason)
 
     def rest(self) -> Iterator[Fault]:
         """
         The faults of rows that the log does not have.
         """
-        for (number, row), seen in zip(self._ledger.rows.numbered(), self._seen, strict=True):
+        for number, (row, seen) in enumerate(zip(self._ledger.rows, self._seen, strict=True)):
             there = row.end - max(row.kafka, self._ledger.start)
             if (seen == 0) if self._ledger.batched else (seen < there):
                 reason = f"row {number} has offsets {row.kafka} to {row.end - 1}, but the log has {seen} of them"
@@ -201,8 +202,6 @@ class Verification:
         self._places = [(stored, index) for stored in topics for index in range(stored.file.partition_count)]
 
     async def steps(self) -> AsyncIterator[Finding | None]:
-        for reason in self._cluster.unread:
-            yield Finding("offset-mappings", "sequence", reason)
         partitions_files = [self._cluster.partition_files(*place) for place in self._places]
         for partition_files in partitions_files:
             await partition_files.refresh()
@@ -219,18 +218,23 @@ class Verification:
     async def _partition(
         self, stored: StoredTopic, index: int, partition_files: PartitionFiles
     ) -> AsyncIterator[Finding | None]:
-        place, replayed = f"{stored.name}-{index}", self._cluster.replayed(stored, index)
+        place, saved = f"{stored.name}-{index}", None
+        try:
+            saved = await self._cluster.saved_ledger(stored, index)
+            if saved and saved.batched != stored.file.format.batched:
+                saved = None
+                raise UnusableLedger("its rows are of another format")
+        except UnusableLedger as error:
+            yield Finding(place, "ledger", f"the saved ledger cannot be used: {error}")
         start = await partition_files.start()
-        ledger = replayed.ledger if replayed else empty_ledger(partition_files, stored.file.format)
+        ledger = saved or empty_ledger(partition_files, stored.file.format)
         self.tally.rows += len(ledger.rows)
-        for reason in replayed.faults if replayed else ():
-            yield Finding(place, "coverage", reason)
         if start is not None:
             ledger.drop_before(start)  # what was there before is gone
         for fault in verify(ledger):
             yield Finding(place, fault.kind.value, fault.reason)
-        is_kept = replayed is not None
-        async for found in self._files(place, stored.file.format, partition_files, ledger, is_kept=is_kept):
+        is_saved = saved is not None
+        async for found in self._files(place, stored.file.format, partition_files, ledger, is_saved=is_saved):
             yield found
 
     async def _files(
@@ -240,7 +244,7 @@ class Verification:
         partition_files: PartitionFiles,
         ledger: Ledger,
         *,
-        is_kept: bool,
+        is_saved: bool,
     ) -> AsyncIterator[Finding | None]:
         check, files, end, at = LedgerCheck(ledger), FilesCheck(), ledger.start, 0
         async for folder, piece in partition_files.messages(None, files.show_damage):
@@ -256,8 +260,8 @@ class Verification:
         for fault in (*files.rest(), *check.rest()):
             yield Finding(place, fault.kind.value, fault.reason)
         if check.ahead:
-            reason = f"offsets {ledger.end} to {end - 1} are in files, but not yet in the stored part of the ledger"
-            yield Finding(place, "coverage", reason if is_kept else _NO_LEDGER, is_fault=False)
+            reason = f"offsets {ledger.end} to {end - 1} are in files, but not yet in the saved ledger"
+            yield Finding(place, "coverage", reason if is_saved else _NO_LEDGER, is_fault=False)
 
 
 def _skip(left_out: SkippedMessage) -> None:

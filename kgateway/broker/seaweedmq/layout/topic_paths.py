@@ -25,7 +25,6 @@ TOPIC_CONF = "topic.conf"
 CHECKPOINT = "checkpoint.offset"
 RING_SIZE = 2520  # also the most partitions that a topic can have
 SECOND_NS = 1_000_000_000
-SLOTS = 32  # of the ledger's ring for each partition
 
 _SECOND = "%Y-%m-%d-%H-%M-%S"
 
@@ -51,6 +50,13 @@ def partition_folder(topic: str, unix_time_ns: int, part: RingRange, namespace: 
     The folder of a partition of one generation.
     """
     return f"{topic_folder(topic, namespace)}/{generation_name(unix_time_ns)}/{part}"
+
+
+def side_folder(topic: str, index: int, namespace: str = NAMESPACE) -> str:
+    """
+    The folder of what SeaweedMQ does not store of a partition.
+    """
+    return f"{topic_folder(topic, namespace)}/.kgateway/{index}"
 
 
 def generation_name(unix_time_ns: int) -> str:
@@ -117,13 +123,6 @@ def check_name(name: str) -> None:
             "a dot"
         )
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
-
-
-def slots(index: int) -> RingRange:
-    """
-    The range under which the ledger stores a partition, in a ring of its own.
-    """
-    return RingRange(SLOTS * index, SLOTS * (index + 1))
 
 
 def _second_name(second: int) -> str:

@@ -17,7 +17,7 @@ from kgateway.broker.seaweedmq.formats.registry import with_format
 from kgateway.broker.seaweedmq.gateway_runtime import GatewayRuntime
 from kgateway.broker.seaweedmq.leader.go_offset_export import OffsetExport
 from kgateway.broker.seaweedmq.leader.go_offset_files import OffsetFiles
-from kgateway.broker.seaweedmq.leader.ledger_store import LedgerStore
+from kgateway.broker.seaweedmq.leader.ledger_import import LedgerImport
 from kgateway.broker.seaweedmq.leader.state_logs import StateLogs
 from kgateway.broker.seaweedmq.leadership.lease import Leadership
 from kgateway.broker.seaweedmq.partitions.factory import PartitionFactory
@@ -40,7 +40,7 @@ class LeaderParts(NamedTuple):
     topics: TopicCatalog
     state_topics: StateTopics
     factory: PartitionFactory
-    ledgers: LedgerStore
+    ledgers: LedgerImport
     offset_files: OffsetFiles
     offsets: OffsetExport
     configs: ResourceConfigs
@@ -52,17 +52,13 @@ def leader_parts(
     gateway: GatewayRuntime, filer: Filer, leadership: Leadership, precondition: Callable[[], None]
 ) -> LeaderParts:
     seaweed, namespace = gateway.seaweed, gateway.namespace
-    topics, system = (
-        TopicCatalog(seaweed, namespace, precondition),
-        TopicCatalog(seaweed, f"{namespace}-system", precondition),
-    )
+    topics = TopicCatalog(seaweed, namespace, precondition)
     files = OffsetFiles(seaweed, namespace, precondition)
-    ledgers = LedgerStore(system, PartitionFactory(gateway, system, precondition), gateway.reactor, leadership.epoch)
     return LeaderParts(
         topics,
         StateTopics(gateway, filer, precondition),
-        PartitionFactory(gateway, topics, precondition, ledgers),
-        ledgers,
+        PartitionFactory(gateway, topics, precondition),
+        LedgerImport(gateway, precondition),
         files,
         OffsetExport(files, gateway.reactor),
         ResourceConfigs(seaweed, gateway.folder, precondition),
@@ -90,7 +86,7 @@ class LedTopics:
     async def load(self) -> list[StoredTopic]:
         found = [*await self._parts.topics.load_all(), *await self._parts.state_topics.all()]
         self._stored = {each.file.id: each for each in found}
-        await self._parts.ledgers.load(self._stored)
+        await self._parts.ledgers.import_all(found)
         return found
 
     def known(self) -> list[StoredTopic]:
@@ -222,14 +218,12 @@ class LedTopics:
     def forget(self, topic: Topic) -> None:
         self.state_logs.forget(topic)
         self.registry.forget(topic)
-        self._parts.ledgers.forget(topic.id)
         self._parts.factory.forget(topic)
         self._stored.pop(topic.id, None)
 
     def lose(self, why: KafkaError) -> None:
         self.state_logs.lose()
         self.registry.lose(why)
-        self._parts.ledgers.lose(why)
 
     async def flush(self) -> None:
         """
@@ -238,13 +232,12 @@ class LedTopics:
         opened = self._open_message_partitions()
         flushing = [Deferred.fromCoroutine(self._flush(each)).addBoth(self._flush_ended, each) for each in opened]
         await gatherResults([*flushing, self.state_logs.flush()])
-        await self._parts.ledgers.flush()
 
     async def _flush(self, partition: SeaweedMQPartition) -> None:
         if partition.has_grown:
             self._parts.check_lease()  # else the files may end with what another one has published
             await partition.pause()
-            await partition.save()
+        await partition.save()
 
     def _flush_ended(self, outcome: Failure | None, partition: SeaweedMQPartition) -> None:
         if outcome or partition.unflushed_count:

@@ -17,8 +17,8 @@ A row has 36 bytes, in columns:
         8  the largest timestamp of the records, in milliseconds
         4  how many of Kafka's offsets it spans
 
-Rows are added and cut off at the end, and dropped at the front; a row keeps its number. So that a time is found without
-looking at every row, the largest timestamp of each block of them is kept, too.
+Rows are added at the end, and dropped at the front. So that a time is found without looking at every row, the largest
+timestamp of each block of rows is kept, too.
 """
 
 from array import array
@@ -27,8 +27,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from kgateway.broker.seaweedmq.formats.format import MessageFormat, Report, raise_unless_repeated
-from kgateway.broker.seaweedmq.formats.log_entry import LoggedMessage
+from kgateway.broker.seaweedmq.formats.format import PlacedMessage
 from kgateway.broker.seaweedmq.layout.topic_paths import SECOND_NS, RingRange
 from kgateway.records.batch import NO_TIMESTAMP
 
@@ -52,32 +51,24 @@ Columns = tuple["array[int]", ...]
 
 
 class Rows:
-    __slots__ = ("_tops", "columns", "first", "kafka", "maxima", "messages", "spans", "times")
+    __slots__ = ("_tops", "columns", "kafka", "maxima", "messages", "spans", "times")
 
-    def __init__(self, first: int = 0) -> None:
-        self.first = first  # the number of the first row that is there
+    def __init__(self) -> None:
         self.columns: Columns = tuple(array(letter) for letter in COLUMN_TYPES)
         self.kafka, self.messages, self.times, self.maxima, self.spans = self.columns
-        self._tops: list[int] = []  # the largest timestamp in each block of row numbers
+        self._tops: list[int] = []  # the largest timestamp in each block
 
     def __len__(self) -> int:
         return len(self.kafka)
 
-    @property
-    def end(self) -> int:
-        """
-        The number that the next row gets.
-        """
-        return self.first + len(self.kafka)
+    def __iter__(self) -> Iterator[Row]:
+        return map(Row._make, zip(*self.columns, strict=True))
 
     def at(self, place: int) -> Row:
         """
         The row at a place in the columns; -1 is the last.
         """
         return Row(self.kafka[place], self.messages[place], self.times[place], self.maxima[place], self.spans[place])
-
-    def numbered(self) -> Iterator[tuple[int, Row]]:
-        return enumerate(map(Row._make, zip(*self.columns, strict=True)), self.first)
 
     def append(self, kafka: int, message_offset: int, ts_ns: int, max_timestamp: int, span: int) -> None:
         self.kafka.append(kafka)
@@ -94,32 +85,23 @@ class Rows:
             self._count_in(max_timestamp)
 
     def _count_in(self, max_timestamp: int) -> None:
-        block = (self.end - 1) // _BLOCK - self.first // _BLOCK
+        block = (len(self) - 1) // _BLOCK
         if block == len(self._tops):
             self._tops.append(max_timestamp)
         elif max_timestamp > self._tops[block]:
             self._tops[block] = max_timestamp
 
-    def take(self, first: int, stop: int) -> Columns:
-        return tuple(column[first - self.first : stop - self.first] for column in self.columns)
-
     def extend(self, columns: Columns) -> None:
-        place = len(self)
+        block = len(self) // _BLOCK
         for column, added in zip(self.columns, columns, strict=True):
             column.extend(added)
-        self._find_tops(place)
+        self._find_tops(block)
 
-    def drop(self, first: int) -> None:
-        for column in self.columns:
-            del column[: first - self.first]
-        del self._tops[: first // _BLOCK - self.first // _BLOCK]
-        self.first = first
-        self._tops[:1] = [max(self.maxima[: self._place(1)])] if self.kafka else []
-
-    def cut(self, end: int) -> None:
-        for column in self.columns:
-            del column[max(end - self.first, 0) :]
-        self._find_tops(len(self))
+    def drop(self, count: int) -> None:
+        if count:
+            for column in self.columns:
+                del column[:count]
+            self._find_tops(0)
 
     def first_from(self, timestamp: int) -> int | None:
         """
@@ -127,8 +109,7 @@ class Rows:
         """
         for block, top in enumerate(self._tops):
             if top >= timestamp:
-                places = range(self._place(block), self._place(block + 1))
-                return next(place for place in places if self.maxima[place] >= timestamp)
+                return next(place for place in self._places(block) if self.maxima[place] >= timestamp)
         return None
 
     def highest(self) -> int | None:
@@ -137,24 +118,26 @@ class Rows:
         """
         return self.first_from(max(self._tops)) if self._tops else None
 
-    def correct(self, place: int, max_timestamp: int) -> None:
-        self.maxima[place] = max_timestamp
-        block = (self.first + place) // _BLOCK - self.first // _BLOCK
-        self._tops[block] = max(self.maxima[self._place(block) : self._place(block + 1)])
+    def correct(self, row: Row, max_timestamp: int) -> None:
+        """
+        Set the largest timestamp of this row, unless it is gone, or has grown.
+        """
+        place = bisect_left(self.kafka, row.kafka)
+        if place < len(self) and self.at(place) == row:
+            self.maxima[place] = max_timestamp
+            self._tops[place // _BLOCK] = self._top(place // _BLOCK)
 
-    def _place(self, block: int) -> int:
+    def _find_tops(self, block: int) -> None:
         """
-        Where in the columns a block begins.
+        Compute the largest timestamps of this block and those after it.
         """
-        return min(max(block * _BLOCK - self.first % _BLOCK, 0), len(self))
+        self._tops[block:] = map(self._top, range(block, -(-len(self) // _BLOCK)))
 
-    def _find_tops(self, place: int) -> None:
-        """
-        Compute the largest timestamps of the block that has this place, and of those after it.
-        """
-        del self._tops[(self.first + place) // _BLOCK - self.first // _BLOCK :]
-        while (start := self._place(len(self._tops))) < len(self):
-            self._tops.append(max(self.maxima[start : self._place(len(self._tops) + 1)]))
+    def _top(self, block: int) -> int:
+        return max(self.maxima[block * _BLOCK : (block + 1) * _BLOCK])
+
+    def _places(self, block: int) -> range:
+        return range(block * _BLOCK, min((block + 1) * _BLOCK, len(self)))
 
 
 EARLIEST, LATEST = -2, -1  # as in ListOffsets
@@ -164,7 +147,7 @@ RUN_MESSAGES = 1000
 
 class Section(NamedTuple):
     """
-    A partition of one generation, and the number of its first row.
+    A partition of one generation, and the place of its first row.
     """
 
     first_row: int
@@ -187,30 +170,23 @@ class Mapping(NamedTuple):
 class Ledger:
     __slots__ = ("batched", "rows", "sections", "start")
 
-    def __init__(self, batched: bool, unix_time_ns: int, part: RingRange, first_row: int = 0) -> None:
+    def __init__(self, batched: bool, unix_time_ns: int, part: RingRange) -> None:
         self.batched = batched  # whether a message is a batch
         self.start = 0  # Kafka's offset before which nothing counts
-        self.rows = Rows(first_row)
-        self.sections = [Section(first_row, unix_time_ns, part)]
+        self.rows = Rows()
+        self.sections = [Section(0, unix_time_ns, part)]
 
     @property
     def end(self) -> int:
         return self.rows.kafka[-1] + self.rows.spans[-1] if self.rows else self.start
 
-    @property
-    def first_unfinished(self) -> int:
-        """
-        The number of the first row that may still change.
-        """
-        return self.rows.end if self.batched or not self.rows else self.rows.end - 1
-
     def begin(self, unix_time_ns: int, part: RingRange) -> None:
         """
         Begin the section of a generation.
         """
-        section = Section(self.rows.end, unix_time_ns, part)
+        section = Section(len(self.rows), unix_time_ns, part)
         last = self.sections[-1]
-        if (last.unix_time_ns, last.part) == (unix_time_ns, part):
+        if last[1:] == section[1:]:
             return
         if last.first_row == section.first_row:
             self.sections.pop()
@@ -232,7 +208,7 @@ class Ledger:
                 and last < RUN_MESSAGES
                 and message_offset == rows.messages[-1] + last
                 and ts_ns - rows.times[-1] < SECOND_NS
-                and self.sections[-1].first_row < rows.end
+                and self.sections[-1].first_row < len(rows)
             ):
                 rows.lengthen(span, max_timestamp)
                 return
@@ -252,18 +228,12 @@ class Ledger:
         growing = accumulate(times[1:], max, initial=latest)
         self.rows.extend(tuple(map(array, COLUMN_TYPES, (offsets, message_offsets, growing, max_timestamps, spans))))
 
-    def extend(
-        self,
-        entries: Iterable[LoggedMessage],
-        message_format: MessageFormat,
-        shift: int = 0,
-        report: Report = raise_unless_repeated,
-    ) -> None:
+    def extend(self, placed: Iterable[PlacedMessage]) -> None:
         """
-        Add the messages that a log has after the last row.
+        Add messages of the log that follow the last row.
         """
-        for placed in message_format.walk(entries, shift, self.end, report):
-            self.append(placed.offset, placed.message_offset, placed.ts_ns, placed.span, placed.max_timestamp)
+        for offset, span, message_offset, ts_ns, max_timestamp, _ in placed:
+            self.append(offset, message_offset, ts_ns, span, max_timestamp)
 
     def at(self, offset: int) -> Mapping | None:
         """
@@ -273,42 +243,14 @@ class Ledger:
         if offset == LATEST:
             offset = self.end - 1
         offset = max(offset, self.start)
-        rows = self.rows
-        if not rows or offset >= self.end:
+        place = self._place_from(offset)
+        if place == len(self.rows):
             return None
-        place = bisect_right(rows.kafka, offset) - 1
-        if place < 0 or offset >= rows.kafka[place] + rows.spans[place]:
-            place += 1
-            offset = rows.kafka[place]
-        return self._mapping(place, offset)
-
-    def of_message(self, message_offset: int, section: Section | None = None) -> Mapping | None:
-        """
-        The mapping of a message, by its offset in a section, else in the last; `None` if no row has it.
-        """
-        rows = self.rows
-        first, stop = self._places(section or self.sections[-1])
-        place = bisect_right(rows.messages, message_offset, first, stop) - 1
-        if place < first:
-            return None
-        ahead = message_offset - rows.messages[place]
-        if ahead >= (1 if self.batched else rows.spans[place]):
-            return None
-        return self._mapping(place, rows.kafka[place] + ahead)
-
-    def from_time(self, timestamp: int) -> Mapping | None:
-        """
-        The mapping of the row with the first record of this timestamp, in milliseconds, or a later one.
-        """
-        place = self.rows.first_from(timestamp)
-        return None if place is None else self._mapping(place, max(self.rows.kafka[place], self.start))
-
-    def from_publishing(self, ts_ns: int) -> Mapping | None:
-        """
-        The mapping before which no message was published at this time or later.
-        """
-        place = max(bisect_right(self.rows.times, ts_ns) - 1, 0)
-        return self._mapping(place, max(self.rows.kafka[place], self.start)) if self.rows else None
+        row, section = self.rows.at(place), self.section_of(place)
+        offset = max(offset, row.kafka)
+        if self.batched:
+            return Mapping(offset, row.kafka, row.message_offset, row.ts_ns, section)
+        return Mapping(offset, offset, row.message_offset + offset - row.kafka, row.ts_ns, section)
 
     def newest_between(self, start: int, stop: int) -> int | None:
         """
@@ -322,10 +264,18 @@ class Ledger:
 
     def drop_before(self, offset: int) -> None:
         self.start = max(self.start, offset)
-        rows = self.rows
-        rows.drop(rows.first + self._place_from(offset))
-        while len(self.sections) > 1 and self.sections[1].first_row <= rows.first:
-            del self.sections[0]
+        count = self._place_from(offset)
+        self.rows.drop(count)
+        places = [max(section.first_row - count, 0) for section in self.sections]
+        ended = bisect_right(places, 0) - 1
+        self.sections = [each._replace(first_row=place) for place, each in zip(places, self.sections, strict=True)]
+        del self.sections[:ended]
+
+    def section_of(self, place: int) -> Section:
+        """
+        The section of the row at this place.
+        """
+        return self.sections[bisect_right(self.sections, place, key=lambda section: section.first_row) - 1]
 
     def _place_from(self, offset: int) -> int:
         """
@@ -334,24 +284,3 @@ class Ledger:
         rows = self.rows
         place = max(bisect_right(rows.kafka, offset) - 1, 0)
         return place + (place < len(rows) and rows.kafka[place] + rows.spans[place] <= offset)
-
-    def cut(self, end_row: int) -> None:
-        self.rows.cut(end_row)
-        while len(self.sections) > 1 and self.sections[-1].first_row >= end_row:
-            self.sections.pop()
-
-    def section_of(self, row: int) -> Section:
-        place = bisect_right(self.sections, row, key=lambda section: section.first_row)
-        return self.sections[max(place - 1, 0)]
-
-    def _mapping(self, place: int, offset: int) -> Mapping:
-        rows = self.rows
-        row, section = rows.at(place), self.section_of(rows.first + place)
-        if self.batched:
-            return Mapping(offset, row.kafka, row.message_offset, row.ts_ns, section)
-        return Mapping(offset, offset, row.message_offset + offset - row.kafka, row.ts_ns, section)
-
-    def _places(self, section: Section) -> tuple[int, int]:
-        behind = [other.first_row for other in self.sections if other.first_row > section.first_row]
-        first, stop = section.first_row, min([self.rows.end, *behind])
-        return max(first - self.rows.first, 0), max(stop - self.rows.first, 0)

@@ -4,7 +4,6 @@ Opens partitions: finds where their logs begin and end, their leader epochs and 
 
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol
 
 from kgateway.broker.partition.leader_epochs import LeaderEpochs
 from kgateway.broker.partition.producer_state import ProducerTable
@@ -13,6 +12,7 @@ from kgateway.broker.seaweedmq.files.partition_files import FilesEnd, PartitionF
 from kgateway.broker.seaweedmq.files.range_reader import RangeCache
 from kgateway.broker.seaweedmq.gateway_runtime import GatewayRuntime
 from kgateway.broker.seaweedmq.layout.topic_file import folders_of
+from kgateway.broker.seaweedmq.layout.topic_paths import side_folder
 from kgateway.broker.seaweedmq.partitions.log_end import flushed_log_end
 from kgateway.broker.seaweedmq.partitions.partition import SeaweedMQPartition
 from kgateway.broker.seaweedmq.partitions.partition_context import InitialState, PartitionContext
@@ -22,7 +22,7 @@ from kgateway.broker.seaweedmq.publishing.recent_batches import RecentBatches
 from kgateway.broker.seaweedmq.topics.catalog import StoredTopic, TopicCatalog
 from kgateway.cluster.partition import EARLIEST_OFFSET
 from kgateway.cluster.view import Topic
-from kgateway.wire.uuids import Uuid
+from kgateway.topic_partition import PartitionId
 
 _DECODED_BYTES = 32 << 20  # of decoded ranges, for all partitions; prefetching may use half, enough for four ranges
 
@@ -32,38 +32,28 @@ _UNFLUSHED = 256 << 20, 4 << 20  # in no file
 _WINDOW = 32 << 20, 1 << 20  # on their way to brokers
 
 
-class Ledgers(Protocol):
-    def ledger(self, topic_id: Uuid, context: PartitionContext) -> PartitionLedger:
-        pass
-
-
 class PartitionFactory:
     """
     Makes the partitions of one gateway, and passes on what the filer's feed says of their files.
     """
 
-    def __init__(
-        self,
-        gateway: GatewayRuntime,
-        topics: TopicCatalog,
-        check_lease: Callable[[], None],
-        ledgers: Ledgers | None = None,
-    ) -> None:
+    def __init__(self, gateway: GatewayRuntime, topics: TopicCatalog, check_lease: Callable[[], None]) -> None:
         self._gateway = gateway
         self._topics = topics
         self._check_lease = check_lease
-        self._ledgers = ledgers
         self._decoded = RangeCache(_DECODED_BYTES)
         self._by_folder: dict[str, SeaweedMQPartition] = {}
 
     def fresh(self, topic: Topic, stored: StoredTopic, index: int) -> SeaweedMQPartition:
-        context = self._context(stored, index)
         epoch = topic.partitions[index].leader_epoch
+        context = self._context(stored, index, epoch)
         initial = _initial_state_of_new(context, epoch, self._gateway.producer_expiry_ms)
         return self._partition(topic, index, context, initial)
 
     async def existing(self, topic: Topic, stored: StoredTopic, index: int) -> SeaweedMQPartition:
-        context, epoch = self._context(stored, index), topic.partitions[index].leader_epoch
+        epoch = topic.partitions[index].leader_epoch
+        context = self._context(stored, index, epoch)
+        await context.ledger.load()
         expiry_ms, now_ms = self._gateway.producer_expiry_ms, self._gateway.now_ms()
         initial = await _read_initial_state(context, epoch, expiry_ms, now_ms)
         return self._partition(topic, index, context, initial)
@@ -96,23 +86,34 @@ class PartitionFactory:
         if partition:
             partition.file_grown(entry)
 
-    def _context(self, stored: StoredTopic, index: int) -> PartitionContext:
-        context = PartitionContext(
+    def _context(self, stored: StoredTopic, index: int, epoch: int) -> PartitionContext:
+        gateway, files, message_format = self._gateway, self.partition_files(stored, index), stored.file.format
+        folder = side_folder(stored.name, index, self._topics.namespace)
+        side_files = FilerSideFiles(gateway.seaweed, folder, self._check_lease)
+        ledger = PartitionLedger(
+            PartitionId(stored.file.id, index),
+            f"{stored.name}-{index}",
+            epoch,
+            files,
+            message_format,
+            side_files,
+            gateway.reactor,
+            gateway.ledger_interval_ms / 1000,
+        )
+        return PartitionContext(
             stored.name,
             index,
-            self.partition_files(stored, index),
-            stored.file.format,
-            self._gateway.seaweed,
+            files,
+            message_format,
+            gateway.seaweed,
             self._topics.rpc,
-            self._gateway.reactor,
-            self._gateway.client,
+            gateway.reactor,
+            gateway.client,
             self._check_lease,
-            FilerSideFiles(
-                self._gateway.seaweed, f"{self._topics.folder(stored.name)}/.kgateway/{index}", self._check_lease
-            ),
+            side_files,
             stored.file.is_foreign,
+            ledger,
         )
-        return context._replace(ledger=self._ledgers.ledger(stored.file.id, context)) if self._ledgers else context
 
     def _partition(
         self, topic: Topic, index: int, context: PartitionContext, initial: InitialState
@@ -123,8 +124,7 @@ class PartitionFactory:
             topic, index, self._gateway.now_ms, initial, context, recent, unflushed_max, window
         )
         self._by_folder[context.files.folders[-1].path] = partition
-        if context.ledger:
-            context.ledger.open(initial.log_start, initial.end)
+        context.ledger.open(initial.log_start, initial.end, initial.epochs)
         return partition
 
     def _share(self, total: int, least: int) -> int:

@@ -201,22 +201,22 @@ class SeaweedMQPartition(PartitionBase):
         Continue in the last of these folders: SeaweedMQ has recreated the partition.
         """
         self._context.files.folders = list(folders)
-        if self._ledger:
-            self._ledger.partition_moved()
+        self._ledger.partition_moved()
         self._publisher.resume()
 
     async def save(self) -> None:
         """
-        Write the producer state, which the log files do not tell cheaply.
+        Write the producer state and the ledger, which the log files do not tell cheaply.
         """
-        await self._context.side_files.store_producers(self._producers, self._stored)
+        if self.has_grown:
+            await self._context.side_files.store_producers(self._producers, self._stored)
+        await self._ledger.save()
 
     def lose(self, why: KafkaError) -> None:
         super().lose(why)
         self._publisher.close()
         self._flush_tracker.stop()
-        if self._ledger:
-            self._ledger.close()
+        self._ledger.close()
         self._unstored.fail(why)
         self._uncommitted.fail(why)
         self._recent.begin_at(self.log_end)
@@ -267,8 +267,7 @@ class SeaweedMQPartition(PartitionBase):
         if in_flight.flushed > self._flushed:
             self._flushed = in_flight.flushed
             self._recent.flushed_to(self._flushed)
-            if self._ledger:
-                self._ledger.grown()
+            self._ledger.grown()
         self._unstored.reached(self._stored)
         self._report_progress(before)
 
@@ -308,8 +307,7 @@ class SeaweedMQPartition(PartitionBase):
             return
         self.log_end = self._stored = self._flushed = end.offset
         self._recent.begin_at(end.offset)
-        if self._ledger:
-            self._ledger.catch_up()
+        self._ledger.catch_up()
         self._listeners.wake()
 
     def _not_followed(self, failure: Failure) -> None:
@@ -368,8 +366,7 @@ class SeaweedMQPartition(PartitionBase):
         await self._context.side_files.store_log_start(offset)
         self._check_led()
         self.log_start = offset
-        if self._ledger:
-            self._ledger.begin_at(offset)
+        self._ledger.begin_at(offset)
         self._listeners.wake()
         self._file_retention.delete_before(offset).addErrback(self._not_deleted)
 
@@ -392,7 +389,7 @@ class SeaweedMQPartition(PartitionBase):
         readable = (batch for batch in unflushed if batch.header.base_offset < stop)
         if start <= self.log_start:
             return readable, None
-        ledger = self._ledger.ledger if self._ledger else None
+        ledger = self._ledger.ledger
         return readable, FileTimeSearch(context.files, self._format, ledger, self.log_start, min(start, stop))
 
     def _unreadable(self, failure: Failure) -> Failure:

@@ -29,7 +29,7 @@ class PartitionContext(NamedTuple):
     check_lease: Callable[[], None]  # raises if another gateway may lead by now
     side_files: FilerSideFiles
     is_foreign: bool  # whether others have made the topic
-    ledger: PartitionLedger | None = None
+    ledger: PartitionLedger
 
 
 class InitialState(NamedTuple):

@@ -129,8 +129,7 @@ class PartitionPublisher:
         self.in_flight = self._new_in_flight(end)
 
     def _new_in_flight(self, end: FilesEnd) -> InFlight:
-        ledger = self._context.ledger
-        return InFlight(end.offset, end.next_message, *([ledger.add_flushed] if ledger else []))
+        return InFlight(end.offset, end.next_message, self._context.ledger.add_flushed)
 
     def _connect(self) -> None:
         connecting = self._connecting = Deferred.fromCoroutine(self._keep_trying())

@@ -4,6 +4,7 @@ What SeaweedMQ does not store of a partition, in a folder of ours beside the gen
     /topics/kafka/TOPIC/.kgateway/INDEX/leader-epoch-checkpoint     as Kafka writes it
     /topics/kafka/TOPIC/.kgateway/INDEX/log-start-offset            before which all records are deleted: its digits
     /topics/kafka/TOPIC/.kgateway/INDEX/OFFSET.snapshot             the producers before that offset, as Kafka writes it
+    /topics/kafka/TOPIC/.kgateway/INDEX/ledger                      the ledger (ledger/snapshot.py)
 """
 
 import re
@@ -13,9 +14,15 @@ from kgateway.broker.partition.producer_snapshot import SNAPSHOT, encode_snapsho
 from kgateway.broker.partition.producer_state import ProducerTable
 from kgateway.broker.seaweed.calls.retries import FilerRefused, Precondition, no_precondition
 from kgateway.broker.seaweed.cluster import SeaweedCluster
+from kgateway.broker.seaweed.filer.content import FileNotFound
+from kgateway.broker.seaweedmq.ledger.snapshot import Snapshot, decode, encode
 from kgateway.cluster.partition import EARLIEST_OFFSET
+from kgateway.topic_partition import PartitionId
 
 _LOG_START = "log-start-offset"
+_LEDGER = "ledger"
+_LEDGER_BYTES_MAX = 1 << 40
+_LEDGER_S = 10.0  # a partition is not open before its ledger was read, or is to be rebuilt
 _OFFSET = re.compile(rb"[0-9]{1,19}\n")
 _SNAPSHOT = re.compile("([0-9]{20})" + re.escape(SNAPSHOT))
 
@@ -76,6 +83,22 @@ class FilerSideFiles:
         for entry in await filer.all_entries(self._folder):
             if _SNAPSHOT.fullmatch(entry.name) and entry.name < name:
                 await filer.delete(f"{self._folder}/{entry.name}", precondition=self._check_lease)
+
+    async def ledger(self, owner: PartitionId) -> Snapshot | None:
+        """
+        The saved ledger, if there is one; raises UnusableLedger if its file is not as it was written.
+        """
+        files, path = (await self._seaweed.filer()).files, f"{self._folder}/{_LEDGER}"
+        try:
+            # One request: a file that is replaced meanwhile is read as it was, or as it is.
+            data = await files.read(path, 0, _LEDGER_BYTES_MAX, _LEDGER_S)
+        except FileNotFound:
+            return None
+        return decode(data, owner)
+
+    async def store_ledger(self, snapshot: Snapshot, owner: PartitionId) -> None:
+        files = (await self._seaweed.filer()).files
+        await files.put(f"{self._folder}/{_LEDGER}", encode(snapshot, owner), self._check_lease)
 
     async def _write(self, name: str, content: bytes) -> None:
         await (await self._seaweed.filer()).write(f"{self._folder}/{name}", content, self._check_lease)

@@ -12,7 +12,7 @@ from kgateway.broker.partition.timestamp_search import find_max_time, find_time
 from kgateway.broker.seaweedmq.files.log_files import TIMESTAMP_MAX
 from kgateway.broker.seaweedmq.files.partition_files import PartitionFiles
 from kgateway.broker.seaweedmq.formats.format import MessageFormat
-from kgateway.broker.seaweedmq.ledger.ledger import Ledger, Row, Rows
+from kgateway.broker.seaweedmq.ledger.ledger import Ledger
 from kgateway.cluster.partition import TimestampAndOffset
 from kgateway.records.batch import NO_TIMESTAMP, Batch, batches
 
@@ -25,12 +25,12 @@ class FileTimeSearch:
     """
 
     def __init__(
-        self, files: PartitionFiles, message_format: MessageFormat, ledger: Ledger | None, start: int, stop: int
+        self, files: PartitionFiles, message_format: MessageFormat, ledger: Ledger, start: int, stop: int
     ) -> None:
         self._files = files
         self._format = message_format
-        self._rows = ledger.rows if ledger else Rows()
-        self._covered = min(max(ledger.end, start), stop) if ledger else start  # before this the ledger knows all
+        self._rows = ledger.rows
+        self._covered = min(max(ledger.end, start), stop)  # before this the ledger knows all
         self._start, self._stop = start, stop
 
     async def first(self, timestamp: int) -> TimestampAndOffset | None:
@@ -41,13 +41,13 @@ class FileTimeSearch:
             return await self._first_between(await self._published(timestamp), self._stop, timestamp)
         rows = self._rows
         while (index := rows.first_from(timestamp)) is not None:
-            number, row = rows.first + index, rows.at(index)
+            row = rows.at(index)
             if row.kafka >= self._stop:
                 return None
             found = await self._first_between(row.kafka, row.end, timestamp)
             if found:
                 return found
-            self._correct(number, row, timestamp - 1)
+            rows.correct(row, timestamp - 1)
         return await self._first_between(self._covered, self._stop, timestamp)
 
     async def largest(self, best: TimestampAndOffset | None) -> TimestampAndOffset | None:
@@ -60,23 +60,15 @@ class FileTimeSearch:
         best = _larger(await self._largest_between(self._covered, self._stop), best)
         rows = self._rows
         while (index := rows.highest()) is not None:
-            number, row = rows.first + index, rows.at(index)
+            row = rows.at(index)
             largest, is_old = best.timestamp if best else NO_TIMESTAMP, row.kafka < self._stop
             if row.max_timestamp < largest + (not is_old) or row.max_timestamp == NO_TIMESTAMP:
                 break
             found = await self._largest_between(row.kafka, row.end) if is_old else best
             if found and found.timestamp >= row.max_timestamp:
                 return found
-            self._correct(number, row, found.timestamp if found else NO_TIMESTAMP)
+            rows.correct(row, found.timestamp if found else NO_TIMESTAMP)
         return best
-
-    def _correct(self, number: int, row: Row, max_timestamp: int) -> None:
-        """
-        Set the largest timestamp of a row that a reading has found.
-        """
-        index = number - self._rows.first
-        if 0 <= index < len(self._rows) and self._rows.at(index) == row:  # it is still there, and has not grown
-            self._rows.correct(index, max_timestamp)
 
     async def _published(self, timestamp: int) -> int:
         await self._files.refresh()
