@@ -26,6 +26,7 @@ from kgateway.wire.errors import ErrorCode, KafkaError, Malformed
 from tests.broker.seaweed.cluster import done
 from tests.broker.seaweed.real_reactor import pause, reactor, wait
 from tests.broker.seaweedmq.log_messages import NOW_NS, framed
+from tests.broker.seaweedmq.memory_filer import MemoryFiler
 from tests.records.values import batch_of
 
 _RANGE = 5_000
@@ -556,3 +557,21 @@ def test_what_takes_longer_than_anybody_waits_is_read(partition: Partition) -> N
             found = reads.read(offset, 1, True, partition.end, 0.0)
         assert isinstance(found, list)
         assert _holds(found, offset)
+
+
+def test_offsets_of_lost_messages_are_not_given_again_when_a_topic_has_grown() -> None:
+    """
+    The log ends where the newest folder begins, even if earlier files end before.
+    """
+    filer = MemoryFiler()
+    folders = [PartitionFolder(f"/t/v{n}/0000-2520", 7 * n, 0, n, RingRange(0, 2520)) for n in range(2)]
+    files = PartitionFiles(filer, folders, FORMATS["plain"], RangeCache(0), reactor)  # type: ignore[arg-type]
+    done(files.refresh())
+    assert done(files.end(0))[:3] == (7, 0, None)
+    entry = LoggedMessage(0, NOW_NS, b"key", b"value")
+    filer.append(f"{folders[0].path}/{log_name(NOW_NS)}", framed([entry]))
+    done(files.refresh())
+    assert done(files.end(0))[:3] == (7, 0, None)
+    filer.append(f"{folders[1].path}/{log_name(NOW_NS)}", framed([entry]))
+    done(files.refresh())
+    assert done(files.end(0))[:2] == (8, 1)

@@ -169,13 +169,12 @@ class PartitionFiles:
         return await self._listing_again(lambda: self._files.from_offset(offset, self.ledger))
 
     async def _end(self, start: int) -> FilesEnd:
-        newest = self.folders[-1]
-        if not self.listed:
-            return FilesEnd(start, newest.first_message)
-        file = self.listed[-1]
-        last, end = await self._files.last(file), await self._end_offset(start)
-        if file.folder != newest:  # nothing yet since the topic has grown
-            return FilesEnd(end, newest.first_message)
+        newest, end = self.folders[-1], await self._end_offset(start)
+        file = self.listed[-1] if self.listed else None
+        if file is None or file.folder != newest:  # nothing yet since the topic has grown
+            # Offsets before it may have been given to messages that are lost.
+            return FilesEnd(max(end, newest.first_message + newest.shift), newest.first_message)
+        last = await self._files.last(file)
         return FilesEnd(end, last.message_offset + 1, (file.path, await self._files.first_message(file)))
 
     async def _end_offset(self, start: int) -> int:
