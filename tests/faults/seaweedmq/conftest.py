@@ -13,4 +13,5 @@ collect_ignore = [
     "test_running_clients.py",
     "test_several_filers.py",
     "test_two_gateways.py",
+    "test_unsaved_ledger.py",
 ]

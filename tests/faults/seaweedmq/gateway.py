@@ -5,6 +5,7 @@ A gateway in front of a cluster, as a process that is killed, paused and started
 import os
 import signal
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -34,6 +35,7 @@ class Gateway:
         node_id: int = 1,
         interface: str = "127.0.0.1",
         advertised: str = "",
+        options: Sequence[str] = (),
     ) -> None:
         self.name = name
         self.port = free_port()
@@ -42,10 +44,10 @@ class Gateway:
         home = self._home = folder / name
         home.mkdir()
         broker, listen = f"seaweedmq:{cluster.masters[0]}", f"tcp:{self.port}:interface={interface}"
-        options = ["--listen", listen, "--broker", broker, "--node-id", str(node_id)]
+        all_options = ["--listen", listen, "--broker", broker, "--node-id", str(node_id), *options]
         if advertised:
-            options += ["--advertise", advertised]
-        self._kafka = Kafka(*options, folder=home, patience_s=_PATIENCE_S)
+            all_options += ["--advertise", advertised]
+        self._kafka = Kafka(*all_options, folder=home, patience_s=_PATIENCE_S)
 
     @property
     def log(self) -> str:
