@@ -184,6 +184,10 @@ def of_another_generation(ledger: Ledger) -> None:
     ledger.sections[0] = ledger.sections[0]._replace(unix_time_ns=1)
 
 
+def amid_a_batch(ledger: Ledger) -> None:
+    ledger.rows.kafka[2], ledger.rows.messages[2], ledger.rows.spans[2] = 5, 9, 1
+
+
 def short_and_moved(ledger: Ledger) -> Ledger:
     ledger.rows.messages[0] = 5
     return shortened(ledger, 1)
@@ -225,6 +229,16 @@ DAMAGE = {
         changed(short_and_moved),
         UNUSABLE + "it has offset 0 in message 5, but the log has offset 0 in message 0",
         ("row 0 has offset 0 in message 5", "offsets 2 to 5 are in files, but"),
+    ),
+    "amid a batch": Damage(
+        changed(amid_a_batch),
+        UNUSABLE + "it has offset 5, but the log does not",
+        (
+            "Kafka's offsets 4 to 4 are in no row before row 2",
+            "messages 2 to 8 are in no row before row 2",
+            "offset 4 is in message 2 of the log, but in no row",
+            "row 2 has offsets 5 to 5, but the log has 0 of them",
+        ),
     ),
     "without its front": Damage(
         changed(without_front), UNUSABLE + "it begins with offset 2, but the log begins with 0", ()
