@@ -57,7 +57,7 @@ class LogFiles:
 
     def _history(self, seaweed: SeaweedCluster) -> PartitionFiles:
         history = PartitionFiles(seaweed, [self.folder], self.format, RangeCache(1 << 20), reactor)
-        first, read = history._files._first_entry, history._files.range_at
+        first, read = history._files._first_entries, history._files.range_at
 
         def noting_first(file):  # type: ignore[no-untyped-def]
             self.firsts.append(file.path)
@@ -67,7 +67,7 @@ class LogFiles:
             self.reads.append(file.path)
             return read(file, start)
 
-        history._files._first_entry = noting_first  # type: ignore[method-assign]
+        history._files._first_entries = noting_first  # type: ignore[method-assign]
         history._files.range_at = noting_read  # type: ignore[method-assign]
         return history
 

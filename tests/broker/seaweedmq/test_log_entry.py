@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kgateway.broker.seaweedmq.formats.log_entry import (
     LoggedMessage,
     first_size,
-    last_entry,
+    last_entries,
     logged_messages,
     whole_size,
 )
@@ -110,7 +110,7 @@ def test_the_last_message_is_found(wanted: list[LoggedMessage]) -> None:
     """
     data = framed(wanted)
     if wanted:
-        assert last_entry(data + data[:-1], len(data), 70) == list(logged_messages(data, None, 70))[-1]
+        assert last_entries(data + data[:-1], len(data), 2, 70) == list(logged_messages(data, None, 70))[-2:]
 
 
 @pytest.mark.parametrize(

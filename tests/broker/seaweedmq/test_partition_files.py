@@ -167,7 +167,7 @@ def test_the_end_is_found_in_the_last_chunk(partition: Partition, monkeypatch: p
     done(partition.history.refresh())
     reads = partition.noted(monkeypatch)
     end = done(partition.history.end(0))
-    assert end == (31, 31, (path, 0), 0)
+    assert end[:4] == (31, 31, (path, 0), 0)
     last = len(chunks[0] + chunks[1])
     assert all(start >= last or start == 0 for start, _ in reads)  # at 0 is the first message
     reads.clear()
@@ -177,7 +177,7 @@ def test_the_end_is_found_in_the_last_chunk(partition: Partition, monkeypatch: p
     partition.write(1, more)
     done(partition.history.refresh())
     end = done(partition.history.end(0))
-    assert end == (33, 33, (path, 0), 0)
+    assert end[:4] == (33, 33, (path, 0), 0)
     assert reads == [(last + len(chunks[2]), last + len(chunks[2] + more))]
 
 
@@ -406,22 +406,22 @@ def test_what_others_write_among_batches_is_passed_over(batched: Partition) -> N
     assert [done(history.first(file)) for file in before] == [0, 0, 23, 23, None]  # one of which has grown
     assert [done(history.path_of(offset)) for offset in (0, 22, 23, 31)] == [paths[1], paths[1], paths[3], paths[3]]
     (last,) = history.listed[-1:]
-    assert done(history.end(0)) == (end, end + batched.others, (last.path, end + batched.others - 2), 0)
+    assert done(history.end(0))[:4] == (end, end + batched.others, (last.path, end + batched.others - 2), 0)
 
 
 def test_the_end_is_found_behind_what_others_write(batched: Partition, monkeypatch: pytest.MonkeyPatch) -> None:
     """
     Kafka's end is that of the last batch, and SeaweedMQ's counts messages of others. Bytes are read once.
     """
-    assert done(batched.history.end(77)) == (77, 0, None, 0)
+    assert done(batched.history.end(77))[:4] == (77, 0, None, 0)
     path = batched.write(1, batched.of_others(2))
     done(batched.history.refresh())
-    assert done(batched.history.end(77)) == (77, 2, (path, 0), 0)
+    assert done(batched.history.end(77))[:4] == (77, 2, (path, 0), 0)
     assert done(batched.history.start()) is None
     data = batched.messages(8), batched.of_others(1), batched.of_others(2)
     batched.write(1, *data)
     done(batched.history.refresh())
-    assert done(batched.history.end(0)) == (8, 13, (path, 0), 0)
+    assert done(batched.history.end(0))[:4] == (8, 13, (path, 0), 0)
     assert done(batched.history.start()) == 0
     for write, others in ((1, 14), (2, 15), (2, 16)):
         before = sum(batched.history.sizes) if write == 1 else 0

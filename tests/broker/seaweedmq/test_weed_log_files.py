@@ -10,7 +10,7 @@ import pytest
 from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
 from kgateway.broker.seaweed.dev.weed_process import weed_program
 from kgateway.broker.seaweedmq.formats.format import Message
-from kgateway.broker.seaweedmq.formats.log_entry import last_entry, logged_messages, whole_size
+from kgateway.broker.seaweedmq.formats.log_entry import last_entries, logged_messages, whole_size
 from kgateway.broker.seaweedmq.formats.record import RecordFormat
 from kgateway.broker.seaweedmq.formats.registry import FORMATS
 from kgateway.broker.seaweedmq.inspection.verification import verify
@@ -54,7 +54,7 @@ def test_a_log_file_is_read(cluster: DevCluster) -> None:
         (offset, *message) for offset, message in zip(offsets, MESSAGES, strict=True)
     ]
     assert whole_size(data) == len(data) == found[-1].end
-    assert last_entry(data, len(data)) == found[-1]
+    assert last_entries(data, len(data), 1) == found[-1:]
     names = [entry.name for entry in topic.entries(topic.folder)]
     assert min(filter(is_log_file, names)) == log_name(found[0].ts_ns)
     assert {name for name in names if not is_log_file(name)} <= {CHECKPOINT}

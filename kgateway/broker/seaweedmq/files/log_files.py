@@ -17,12 +17,15 @@ from bisect import bisect_right
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 from functools import partial
+from itertools import islice
 from typing import NamedTuple
 
 from twisted.logger import Logger
 
+from kgateway.broker.seaweed.calls.retries import Precondition
 from kgateway.broker.seaweed.cluster import SeaweedCluster
 from kgateway.broker.seaweed.filer.content import FileNotFound
+from kgateway.broker.seaweed.filer.filer import Filer
 from kgateway.broker.seaweed.protos.filer_pb2 import Entry as FilerEntry
 from kgateway.broker.seaweedmq.files.message_ranges import MessageRange, read_range, read_ranges
 from kgateway.broker.seaweedmq.formats.format import (
@@ -33,6 +36,15 @@ from kgateway.broker.seaweedmq.formats.format import (
     raise_unless_repeated,
 )
 from kgateway.broker.seaweedmq.formats.log_entry import LoggedMessage
+from kgateway.broker.seaweedmq.formats.log_order import NEIGHBOURS, places
+from kgateway.broker.seaweedmq.layout.offset_shifts import (
+    SHIFTS,
+    OffsetShift,
+    encode_shifts,
+    read_shifts,
+    shift_of,
+    with_shift,
+)
 from kgateway.broker.seaweedmq.layout.topic_file import PartitionFolder
 from kgateway.broker.seaweedmq.layout.topic_paths import is_log_file, log_name
 from kgateway.broker.seaweedmq.ledger.ledger import Ledger
@@ -71,6 +83,8 @@ TIMESTAMP_MAX = 253_402_300_799_000  # the last second that the name of a file c
 _FIRST_BYTES = 1 << 16  # of a file, in which its first message mostly is
 _LAST_BYTES = 1 << 20  # of a chunk, of which only the last message is looked at
 _MILLISECOND_NS = 1_000_000
+_NEAR = 2 * NEIGHBOURS  # messages that tell the place of one among them
+_NO_SHIFT = 1 << 64
 
 
 class LogFile(NamedTuple):
@@ -87,14 +101,17 @@ class LogFile(NamedTuple):
 
     def has_become(self, later: "LogFile") -> bool:
         """
-        Whether this is the same file, which may have grown.
+        Whether this is the same file with the same offsets; it may have grown.
         """
-        return self.first_chunk == later.first_chunk and self.size <= later.size
+        is_same = self.first_chunk == later.first_chunk and self.folder.shift == later.folder.shift
+        return is_same and self.size <= later.size
 
 
 class FileEnd(NamedTuple):
     message_offset: int  # SeaweedMQ's offset of its last message
+    ts_ns: int  # of that message
     placed: PlacedMessage | None  # the last message that has offsets of Kafka's; others may follow
+    shift: int  # Kafka's offsets minus SeaweedMQ's, after it
 
 
 class LogFiles:
@@ -112,6 +129,7 @@ class LogFiles:
         self._without: dict[str, int] = {}  # by path: before this byte nothing has an offset of Kafka's
         self._lasts: dict[str, tuple[LogFile, FileEnd]] = {}
         self._foreign = ForeignMessages()
+        self._shifts: dict[str, Sequence[OffsetShift]] = {}  # by the path of their folder
 
     async def refresh(self, folders: Sequence[PartitionFolder]) -> list[str]:
         """
@@ -119,14 +137,36 @@ class LogFiles:
         """
         filer, found = await self._seaweed.filer(), list[LogFile]()
         for folder in folders:
-            for entry in await filer.all_entries(folder.path):
+            entries = await filer.all_entries(folder.path)
+            await self._read_shifts(filer, folder, entries)
+            for entry in entries:
                 if not entry.is_directory and is_log_file(entry.name) and entry.attributes.file_size:
-                    found.append(_listed(folder, entry))
+                    found.append(_listed(folder._replace(shift=self.shift_of(folder, entry.name)), entry))
         now = {file.path: file for file in found}
         gone = [file.path for file in self.listed if file.path not in now or not file.has_become(now[file.path])]
         self.listed = found
         self._forget(gone)
         return gone
+
+    def shift_of(self, folder: PartitionFolder, name: str) -> int:
+        """
+        The shift with which messages are read in the file of this name.
+        """
+        return shift_of(name, self._shifts.get(folder.path, ()), folder.shift)
+
+    async def add_shift(self, folder: PartitionFolder, added: OffsetShift, precondition: Precondition) -> None:
+        """
+        Read messages with another shift from one file on; it is stored first.
+        """
+        shifts = with_shift(self._shifts.get(folder.path, ()), added)
+        await (await self._seaweed.filer()).write(f"{folder.path}/{SHIFTS}", encode_shifts(shifts), precondition)
+        self._shifts[folder.path] = shifts
+
+    async def _read_shifts(self, filer: Filer, folder: PartitionFolder, entries: Sequence[FilerEntry]) -> None:
+        for entry in entries:
+            if entry.name == SHIFTS:
+                content = await filer.content_of(f"{folder.path}/{SHIFTS}", entry)
+                self._shifts[folder.path] = read_shifts(content)
 
     def _forget(self, gone: Sequence[str]) -> None:
         for path in gone:
@@ -152,7 +192,7 @@ class LogFiles:
 
     async def first_message(self, file: LogFile) -> int:
         if file.path not in self._first_messages:
-            await self._first_entry(file)
+            await self._first_entries(file)
         return self._first_messages[file.path]
 
     async def last(self, file: LogFile) -> FileEnd:
@@ -163,15 +203,20 @@ class LogFiles:
         known = self._lasts.get(file.path)
         if known and known[0] == file:
             return known[1]
-        seen, before = (known[0].size, known[1].placed) if known else (0, None)
+        seen, before = (known[0].size, known[1]) if known else (0, None)
         try:
-            entry = await self._last_entry(file, max(seen, file.last_chunk))
+            entries = await self._last_entries(file, max(seen, file.last_chunk))
         except Malformed:
             if file.last_chunk <= seen:
                 raise
-            entry = await self._last_entry(file, seen)  # another program has rewritten it in other chunks
-        placed = self._format.placed(entry, file.folder.shift, self.report(file.folder))
-        last = FileEnd(entry.offset, placed or await self._last_placed(file, seen) or before)
+            entries = await self._last_entries(file, seen)  # another program has rewritten it in other chunks
+        shift = await self._shift_before(file, entries, seen, before.shift if before else file.folder.shift)
+        near = list(self._format.walk(entries, shift, EARLIEST_OFFSET, self.report(file.folder)))
+        placed = near[-1] if near else await self._last_placed(file, seen, shift)
+        if placed is None and before:
+            placed = before.placed
+        place = places([entry.offset for entry in entries])[-1]
+        last = FileEnd(place, entries[-1].ts_ns, placed, self._format.shift_after(entries, shift))
         self._lasts[file.path] = file, last
         return last
 
@@ -221,8 +266,7 @@ class LogFiles:
     async def _first_placed(self, file: LogFile) -> PlacedMessage | None:
         folder, report, without = file.folder, self.report(file.folder), self._without.get(file.path, 0)
         if not without:
-            placed = self._format.placed(await self._first_entry(file), folder.shift, report)
-            if placed:
+            for placed in self._format.walk(await self._first_entries(file), folder.shift, EARLIEST_OFFSET, report):
                 return placed
         async with aclosing(self.ranges(file, without)) as ranges:
             async for messages in ranges:
@@ -231,27 +275,38 @@ class LogFiles:
         self._without[file.path] = file.size
         return None
 
-    async def _last_placed(self, file: LogFile, start: int) -> PlacedMessage | None:
+    async def _last_placed(self, file: LogFile, start: int, shift: int) -> PlacedMessage | None:
         """
         The last message after this position that has offsets of Kafka's.
         """
         folder, last, end = file.folder, None, EARLIEST_OFFSET
         async for messages in self.ranges(file, start):
-            for last in self._format.walk(messages.messages(), folder.shift, end, self.report(folder)):
+            for last in self._format.walk(messages.messages(), shift, end, self.report(folder)):
                 end = last.offset + last.span
         return last
 
-    async def _first_entry(self, file: LogFile) -> LoggedMessage:
+    async def _shift_before(self, file: LogFile, entries: list[LoggedMessage], start: int, shift: int) -> int:
+        """
+        The shift with which these entries at the end of the file are read. If they are all of other programs, what
+        stands before them is read, from this position on, where the shift was this.
+        """
+        if not self._format.shifts or self._format.shift_after(entries, _NO_SHIFT) != _NO_SHIFT:
+            return shift
+        async for messages in self.ranges(file, start):
+            shift = self._format.shift_after(list(messages.messages()), shift)
+        return shift
+
+    async def _first_entries(self, file: LogFile) -> list[LoggedMessage]:
         found = await read_range(lambda *span: self._read(file, *span), 0, file.size, _FIRST_BYTES)
-        first = next(found.messages())
-        self._first_messages[file.path] = first.offset
+        first = list(islice(found.messages(), _NEAR))
+        self._first_messages[file.path] = places([entry.offset for entry in first])[0]
         return first
 
-    async def _last_entry(self, file: LogFile, start: int) -> LoggedMessage:
+    async def _last_entries(self, file: LogFile, start: int) -> list[LoggedMessage]:
         while True:
             found = await read_range(lambda *span: self._read(file, *span), start, file.size, _LAST_BYTES)
             if found.stop == file.size:
-                return found.last()
+                return found.last(_NEAR)
             start = found.stop
 
     async def _read(self, file: LogFile, start: int, stop: int) -> bytes:

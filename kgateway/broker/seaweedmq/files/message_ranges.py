@@ -15,7 +15,7 @@ from kgateway.broker.seaweedmq.formats.log_entry import (
     LoggedMessage,
     cut_off,
     first_size,
-    last_entry,
+    last_entries,
     logged_messages,
     whole_size,
 )
@@ -42,8 +42,8 @@ class MessageRange(NamedTuple):
     def messages(self) -> Iterator[LoggedMessage]:
         return logged_messages(self.data, self.size, self.start)
 
-    def last(self) -> LoggedMessage:
-        return last_entry(self.data, self.size, self.start)
+    def last(self, count: int) -> list[LoggedMessage]:
+        return last_entries(self.data, self.size, count, self.start)
 
 
 async def read_range(read: Read, start: int, size: int, range_bytes: int) -> MessageRange:

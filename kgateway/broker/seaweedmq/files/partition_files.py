@@ -8,13 +8,16 @@ from typing import NamedTuple, TypeVar
 
 from twisted.internet.interfaces import IReactorTime
 
+from kgateway.broker.seaweed.calls.retries import Precondition
 from kgateway.broker.seaweed.cluster import SeaweedCluster
 from kgateway.broker.seaweed.filer.content import FileNotFound
 from kgateway.broker.seaweedmq.files.log_files import LogFile, LogFiles
 from kgateway.broker.seaweedmq.files.range_reader import RangeCache, RangeReader
-from kgateway.broker.seaweedmq.formats.format import MessageFormat
+from kgateway.broker.seaweedmq.formats.format import MessageFormat, SkippedMessage
 from kgateway.broker.seaweedmq.formats.log_entry import LoggedMessage
+from kgateway.broker.seaweedmq.layout.offset_shifts import OffsetShift
 from kgateway.broker.seaweedmq.layout.topic_file import PartitionFolder
+from kgateway.broker.seaweedmq.layout.topic_paths import log_name
 from kgateway.broker.seaweedmq.ledger.ledger import Ledger
 from kgateway.cluster.partition import EARLIEST_OFFSET
 from kgateway.records.batch import BatchHeader
@@ -34,6 +37,7 @@ class FilesEnd(NamedTuple):
     next_message: int  # SeaweedMQ's
     last_file: tuple[str, int] | None = None  # in today's folder: its path, and SeaweedMQ's offset of its first message
     gap: int = 0  # how many offsets before it were given to messages that are lost
+    ts_ns: int = 0  # of the last message in today's folder
 
 
 class PartitionFiles:
@@ -67,6 +71,41 @@ class PartitionFiles:
 
     async def refresh(self) -> None:
         self._ranges.forget(await self._files.refresh(self.folders))
+
+    def shift_at(self, ts_ns: int) -> int:
+        """
+        The shift with which messages are read in a file that begins at this time, in today's folder.
+        """
+        return self._files.shift_of(self.folders[-1], log_name(ts_ns))
+
+    async def add_shift_at(self, ts_ns: int, shift: int, precondition: Precondition) -> None:
+        """
+        Read messages with another shift in files that begin at this time or later.
+        """
+        await self._files.add_shift(self.folders[-1], OffsetShift(log_name(ts_ns), shift), precondition)
+
+    async def add_shift(self, first: LogFile, shift: int, precondition: Precondition) -> None:
+        """
+        Read messages with another shift in this file and those after it.
+        """
+        added = OffsetShift(first.path.rpartition("/")[2], shift)
+        await self._files.add_shift(self.folders[-1], added, precondition)
+
+    def report(self, left_out: SkippedMessage) -> None:
+        """
+        Report a skipped message of today's folder.
+        """
+        self._files.report(self.folders[-1])(left_out)
+
+    async def first_after(self, ts_ns: int) -> tuple[LogFile, int] | None:
+        """
+        The first file that was begun in a later second, in today's folder, and SeaweedMQ's offset of its first message.
+        """
+        newest = f"{self.folders[-1].path}/"
+        for file in self.listed:
+            if file.path.startswith(newest) and file.path.removeprefix(newest) > log_name(ts_ns):
+                return file, await self._files.first_message(file)
+        return None
 
     async def first(self, file: LogFile) -> int | None:
         """
@@ -171,11 +210,12 @@ class PartitionFiles:
     async def _end(self, start: int) -> FilesEnd:
         newest, end = self.folders[-1], await self._end_offset(start)
         file = self.listed[-1] if self.listed else None
-        if file is None or file.folder != newest:  # nothing yet since the topic has grown
+        if file is None or file.folder.path != newest.path:  # nothing yet since the topic has grown
             # Offsets before it may have been given to messages that are lost.
             return FilesEnd(max(end, newest.first_message + newest.shift), newest.first_message)
         last = await self._files.last(file)
-        return FilesEnd(end, last.message_offset + 1, (file.path, await self._files.first_message(file)))
+        last_file = file.path, await self._files.first_message(file)
+        return FilesEnd(end, last.message_offset + 1, last_file, ts_ns=last.ts_ns)
 
     async def _end_offset(self, start: int) -> int:
         """

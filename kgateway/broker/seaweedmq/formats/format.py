@@ -80,6 +80,7 @@ class MessageFormat(ABC):
     name: str  # as the config has it
     batched = False  # whether a message is a batch, and not a record
     numbered = True  # whether a message says which of Kafka's offsets it has
+    shifts = False  # whether messages of others continue from those that do
     needs: Mapping[str, str] = MappingProxyType({})  # configs without which nothing can be produced to a topic
 
     def record_type(self) -> RecordType | None:

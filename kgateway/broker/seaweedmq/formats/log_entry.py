@@ -14,6 +14,7 @@ A file is a run of these and nothing else; each flush adds some, and splits none
 and a message without a time, are how bytes look that were never written.
 """
 
+from collections import deque
 from collections.abc import Iterator
 from struct import Struct
 from typing import NamedTuple
@@ -93,14 +94,15 @@ def first_size(data: bytes) -> int:
     return LENGTH_SIZE + int(_LENGTH.unpack_from(data)[0])
 
 
-def last_entry(data: bytes, size: int, start: int = 0) -> LoggedMessage:
+def last_entries(data: bytes, size: int, count: int, start: int = 0) -> list[LoggedMessage]:
     """
-    The last of the messages in these bytes, found without reading the others.
+    The last of the messages in these bytes, as many as are wanted, found without reading the others.
     """
-    last, pos = 0, 0
+    last, pos = deque[int](maxlen=count), 0
     while size - pos >= LENGTH_SIZE:
-        last, pos = pos, pos + LENGTH_SIZE + _LENGTH.unpack_from(data, pos)[0]
-    return next(logged_messages(data[last:size], None, start + last))
+        last.append(pos)
+        pos += LENGTH_SIZE + _LENGTH.unpack_from(data, pos)[0]
+    return list(logged_messages(data[last[0] : size], None, start + last[0]))
 
 
 def cut_off(pos: int, size: int) -> Malformed:

@@ -19,6 +19,7 @@ from kgateway.broker.seaweedmq.formats.format import (
     repeated,
 )
 from kgateway.broker.seaweedmq.formats.log_entry import LoggedMessage
+from kgateway.broker.seaweedmq.formats.log_order import placed_entries
 from kgateway.broker.seaweedmq.formats.record_batches import BatchRuns, refused, single_records
 from kgateway.cluster.config import TopicConfig
 from kgateway.records.batch import Batch, TimestampType
@@ -45,7 +46,7 @@ class PlainFormat(MessageFormat):
         self, entries: Iterable[LoggedMessage], shift: int = 0, end: int = 0, report: Report = raise_unless_repeated
     ) -> Iterator[PlacedMessage]:
         for entry, offset in _new(entries, shift, end, report):
-            yield PlacedMessage(offset, 1, entry.offset, entry.ts_ns, entry.ts_ns // MILLISECOND_NS)
+            yield PlacedMessage(offset, 1, offset - shift, entry.ts_ns, entry.ts_ns // MILLISECOND_NS)
 
     def decode(
         self, entries: Iterable[LoggedMessage], shift: int = 0, end: int = 0, report: Report = raise_unless_repeated
@@ -57,8 +58,8 @@ class PlainFormat(MessageFormat):
 
 
 def _new(entries: Iterable[LoggedMessage], shift: int, end: int, report: Report) -> Iterator[tuple[LoggedMessage, int]]:
-    for entry in entries:
-        offset = entry.offset + shift
+    for entry, place in placed_entries(entries):
+        offset = place + shift
         if offset < end:
             report(repeated(entry, offset, end))
             continue

@@ -57,6 +57,7 @@ from kgateway.broker.seaweedmq.formats.format import (
     repeated,
 )
 from kgateway.broker.seaweedmq.formats.log_entry import LoggedMessage
+from kgateway.broker.seaweedmq.formats.log_order import placed_entries
 from kgateway.broker.seaweedmq.formats.record_batches import BatchRuns, ProducerSequence, single_records
 from kgateway.records.batch import Batch, BatchHeader, TimestampType
 from kgateway.records.record import Header
@@ -133,7 +134,7 @@ class _Row(NamedTuple):
 
 
 class RecordFormat(MessageFormat):
-    name = "record"
+    name, shifts = "record", True
 
     def record_type(self) -> RecordType:
         return RecordType(
@@ -178,14 +179,14 @@ class RecordFormat(MessageFormat):
     def walk(
         self, entries: Iterable[LoggedMessage], shift: int = 0, end: int = 0, report: Report = raise_unless_repeated
     ) -> Iterator[PlacedMessage]:
-        for entry, offset, row in _new(entries, shift, end, report):
-            yield PlacedMessage(offset, 1, entry.offset, entry.ts_ns, row.timestamp, _ended(offset, row))
+        for entry, place, offset, row in _new(entries, shift, end, report):
+            yield PlacedMessage(offset, 1, place, entry.ts_ns, row.timestamp, _ended(offset, row))
 
     def decode(
         self, entries: Iterable[LoggedMessage], shift: int = 0, end: int = 0, report: Report = raise_unless_repeated
     ) -> list[Buffer]:
         runs = BatchRuns()
-        for _, offset, row in _new(entries, shift, end, report):
+        for _, _, offset, row in _new(entries, shift, end, report):
             _, timestamp, key, value, headers, by_append, sequence = row
             runs.add(offset, timestamp, key, value, headers, by_append=by_append, sequence=sequence)
         return runs.finish()
@@ -194,17 +195,17 @@ class RecordFormat(MessageFormat):
         """
         The last message of ours has the shift, if there is one.
         """
-        for entry in reversed(entries):
+        for entry, place in reversed(list(placed_entries(entries))):
             columns = _columns(entry)
             if columns:
-                return columns[_OFFSET].int64_value - entry.offset
+                return columns[_OFFSET].int64_value - place
         return shift
 
 
 def _new(
     entries: Iterable[LoggedMessage], shift: int, end: int, report: Report
-) -> Iterator[tuple[LoggedMessage, int, _Row]]:
-    for entry in entries:
+) -> Iterator[tuple[LoggedMessage, int, int, _Row]]:
+    for entry, place in placed_entries(entries):
         try:
             row = _read(entry)
         except Malformed as failure:
@@ -212,13 +213,13 @@ def _new(
             continue
         offset = row.offset
         if offset is None:
-            offset = entry.offset + shift
+            offset = place + shift
         else:
-            shift = offset - entry.offset
+            shift = offset - place
         if offset < end:
             report(repeated(entry, offset, end))
             continue
-        yield entry, offset, row
+        yield entry, place, offset, row
         end = offset + 1
 
 

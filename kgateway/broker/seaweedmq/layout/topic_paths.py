@@ -8,6 +8,7 @@ The names of SeaweedMQ's folders and files in the filer.
                 2026-08-22-10-00-05           a log file, named by the second of the first message in it
                 2026-08-22-10-00-05.parquet   an archive that an operator made of log files
                 checkpoint.offset             the last offset that the broker gave
+                shifts.offset                 ours: how offsets continue after a broker was killed, if it matters
                 consumers/                    positions of the broker's own consumers
 
 All times are UTC. A generation is known by nanoseconds, of which its folder tells only the second.
