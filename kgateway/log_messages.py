@@ -314,6 +314,15 @@ PUBLISHING_STOPPED = LogMessage(
     "publishing to {name} has stopped",
     "Restart the gateway, and report the traceback: it is a bug.",
 )
+TAIL_FAILED = LogMessage(
+    "asking the broker of {name} for messages that are in no file yet has failed",
+    "Report the traceback: it is a bug. Consumers get these messages when they are in files.",
+)
+NUMBERS_GIVEN_AGAIN = LogMessage(
+    "the broker of {name} was killed, and numbers new messages like some that consumers have got; offsets continue "
+    "with {offset}",
+    "Nothing. What other programs published just before may be lost: fewer messages if brokers flush more often.",
+)
 FOREIGN_MESSAGE = LogMessage(
     "skipped message {offset} of another program in {path}: {reason}",
     "Nothing, if that program is meant to publish there: consumers do not see the message.",

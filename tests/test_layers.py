@@ -285,8 +285,8 @@ FOLDERS = {
     "kgateway.broker.log": ("files", "segments", "recovery", "data_folder", "partition", "compaction", "inspection"),
     "kgateway.broker.seaweed": ("protos", "grpc", "security", "calls", "filer", "chain", "dev"),
     "kgateway.broker.seaweedmq": (
-        *("formats", "layout", "ledger", "leadership", "files", "publishing", "topics", "partitions"),
-        *("leader", "standby", "inspection"),
+        *("formats", "layout", "ledger", "leadership", "files", "publishing", "topics", "tail"),
+        *("partitions", "leader", "standby", "inspection"),
     ),
     "kgateway.cli": ("common", "gateway", "produce", "consume", "groups", "topics", "spark", "seaweedmq"),
     "kgateway.groups": ("assignors", "classic", "consumer"),

@@ -36,6 +36,9 @@ class Listeners:
         self._listeners[number] = listener
         return partial(self._listeners.pop, number, None)  # type: ignore[return-value]  # what it returns does not count
 
+    def __bool__(self) -> bool:
+        return bool(self._listeners)
+
     def wake(self) -> None:
         # Listeners are added and cancelled while others are called: new ones wait for the next change.
         for number in tuple(self._listeners):

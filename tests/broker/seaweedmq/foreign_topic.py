@@ -4,9 +4,9 @@ Topics of a real cluster, published to with gRPC's own client, and read as the f
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from threading import Event
+from queue import SimpleQueue
 from urllib.request import urlopen
 from uuid import uuid4
 
@@ -29,6 +29,8 @@ from kgateway.broker.seaweedmq.layout.topic_conf import generation_of, ranges_of
 from kgateway.broker.seaweedmq.layout.topic_paths import NAMESPACE, is_log_file, partition_folder, topic_folder
 
 _SECONDS = 30.0
+_STREAM_S = 600.0  # at most
+_PAUSE_S = 0.1
 
 # A broker that has just lost sight of the brokers assigns partitions to none, and fails to dial its empty address.
 _RETRY = {
@@ -59,9 +61,9 @@ class ForeignTopic:
     ) -> None:
         self.name = name or uuid4().hex
         self._cluster = cluster
-        self._topic = Topic(namespace=namespace, name=self.name)
+        self.topic = Topic(namespace=namespace, name=self.name)
         request = ConfigureTopicRequest(
-            topic=self._topic,
+            topic=self.topic,
             partition_count=partition_count,
             message_record_type=record_type,
         )
@@ -80,38 +82,51 @@ class ForeignTopic:
     @contextmanager
     def publisher(self, messages: Sequence[Message], index: int = 0) -> Iterator[list[int]]:
         """
-        Publish messages to a partition, and end the stream afterwards. A broker that does not take the partition, as
-        when it has lost sight of the brokers, says so in place of its hello and takes no message; it is asked again.
+        Publish messages to a partition, and end the stream afterwards.
+        """
+        with self.stream(index) as publish:
+            yield [publish(message) for message in messages]
+
+    @contextmanager
+    def stream(self, index: int = 0) -> Iterator[Callable[[Message], int]]:
+        """
+        A function that publishes a message to a partition, and returns its offset once it is acknowledged. A broker
+        that does not take the partition, as when it has lost sight of the brokers, says so in place of its hello and
+        takes no message; it is asked again.
         """
         deadline = time.monotonic() + _SECONDS
         with grpc.insecure_channel(self._cluster.broker_address) as channel:
             while True:
-                done = Event()
+                waiting: SimpleQueue[Message | None] = SimpleQueue()
                 stream = channel.stream_stream(
                     "/messaging_pb.SeaweedMessaging/PublishMessage",
                     request_serializer=_bytes,
                     response_deserializer=PublishMessageResponse.FromString,
-                )(self._requests(messages, index, done), timeout=_SECONDS)
+                )(self._requests(iter(waiting.get, None), index), timeout=_STREAM_S)
                 hello = next(stream)
                 if not hello.error:
                     break
-                done.wait(0.1)
-                done.set()
+                time.sleep(_PAUSE_S)
+                waiting.put(None)
                 assert time.monotonic() < deadline, hello.error
+
+            def publish(message: Message) -> int:
+                waiting.put(message)
+                return int(next(stream).assigned_offset)
+
             try:
-                yield [next(stream).assigned_offset for _ in messages]
+                yield publish
             finally:
-                done.set()
+                waiting.put(None)
                 list(stream)
 
-    def _requests(self, messages: Iterable[Message], index: int, done: Event) -> Iterator[PublishMessageRequest]:
+    def _requests(self, messages: Iterable[Message], index: int) -> Iterator[PublishMessageRequest]:
         partitions = [each.partition for each in self.conf.broker_partition_assignments]
         partition = sorted(partitions, key=lambda each: each.range_start)[index]
-        init = PublishMessageRequest.InitMessage(topic=self._topic, partition=partition, publisher_name="test")
+        init = PublishMessageRequest.InitMessage(topic=self.topic, partition=partition, publisher_name="test")
         yield PublishMessageRequest(init=init)
         for key, value in messages:
             yield PublishMessageRequest(data=DataMessage(key=key, value=bytes(value)))
-        done.wait(_SECONDS)
 
     def entries(self, folder: str) -> list[FilerEntry]:
         """

@@ -11,14 +11,16 @@ from kgateway.broker.seaweed.protos.filer_pb2 import Entry
 from kgateway.broker.seaweedmq.files.partition_files import FilesEnd, PartitionFiles
 from kgateway.broker.seaweedmq.files.range_reader import RangeCache
 from kgateway.broker.seaweedmq.gateway_runtime import GatewayRuntime
+from kgateway.broker.seaweedmq.layout.kafka_errors import NOT_LEADER
 from kgateway.broker.seaweedmq.layout.topic_file import folders_of
 from kgateway.broker.seaweedmq.layout.topic_paths import side_folder
-from kgateway.broker.seaweedmq.partitions.log_end import flushed_log_end
+from kgateway.broker.seaweedmq.partitions.log_end import first_log_end
 from kgateway.broker.seaweedmq.partitions.partition import SeaweedMQPartition
 from kgateway.broker.seaweedmq.partitions.partition_context import InitialState, PartitionContext
 from kgateway.broker.seaweedmq.partitions.partition_ledger import PartitionLedger
 from kgateway.broker.seaweedmq.partitions.side_files import FilerSideFiles
 from kgateway.broker.seaweedmq.publishing.recent_batches import RecentBatches
+from kgateway.broker.seaweedmq.tail.tail_pace import TailPace
 from kgateway.broker.seaweedmq.topics.catalog import StoredTopic, TopicCatalog
 from kgateway.cluster.partition import EARLIEST_OFFSET
 from kgateway.cluster.view import Topic
@@ -42,6 +44,7 @@ class PartitionFactory:
         self._topics = topics
         self._check_lease = check_lease
         self._decoded = RangeCache(_DECODED_BYTES)
+        self._tail_pace = TailPace()
         self._by_folder: dict[str, SeaweedMQPartition] = {}
 
     def fresh(self, topic: Topic, stored: StoredTopic, index: int) -> SeaweedMQPartition:
@@ -56,7 +59,14 @@ class PartitionFactory:
         await context.ledger.load()
         expiry_ms, now_ms = self._gateway.producer_expiry_ms, self._gateway.now_ms()
         initial = await _read_initial_state(context, epoch, expiry_ms, now_ms)
-        return self._partition(topic, index, context, initial)
+        partition = self._partition(topic, index, context, initial)
+        if context.is_foreign:  # consumers may have got what is in no file
+            try:
+                await partition.follow_others()
+            except BaseException:
+                partition.lose(NOT_LEADER)
+                raise
+        return partition
 
     def partition_files(self, stored: StoredTopic, index: int) -> PartitionFiles:
         folders = folders_of(stored.file, stored.name, index, self._topics.namespace)
@@ -121,7 +131,7 @@ class PartitionFactory:
         memory_max, unflushed_max, window = (partial(self._share, *limits) for limits in (_RECENT, _UNFLUSHED, _WINDOW))
         recent = RecentBatches(self._gateway.spool, memory_max, initial.end.offset)
         partition = SeaweedMQPartition(
-            topic, index, self._gateway.now_ms, initial, context, recent, unflushed_max, window
+            topic, index, self._gateway.now_ms, initial, context, recent, unflushed_max, window, self._tail_pace
         )
         self._by_folder[context.files.folders[-1].path] = partition
         context.ledger.open(initial.log_start, initial.end, initial.epochs)
@@ -134,7 +144,7 @@ class PartitionFactory:
 async def _read_initial_state(
     context: PartitionContext, epoch: int, producer_expiry_ms: int, now_ms: int
 ) -> InitialState:
-    start, end = await _start_and_end(context, await flushed_log_end(context))
+    start, end = await _start_and_end(context, await first_log_end(context))
     epochs = await context.side_files.epochs()
     if epochs.assign(epoch, end.offset):
         await context.side_files.store_epochs(epochs)

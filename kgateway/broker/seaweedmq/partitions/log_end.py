@@ -18,7 +18,10 @@ from kgateway.broker.seaweed.filer.filer import Filer
 from kgateway.broker.seaweed.grpc.status import RpcError, Status
 from kgateway.broker.seaweedmq.files.partition_files import FilesEnd
 from kgateway.broker.seaweedmq.layout.topic_paths import CHECKPOINT
+from kgateway.broker.seaweedmq.partitions.lost_messages import end_after_loss
 from kgateway.broker.seaweedmq.partitions.partition_context import PartitionContext
+from kgateway.broker.seaweedmq.tail.tail import BrokerTail
+from kgateway.broker.seaweedmq.tail.tail_position import TailPosition
 from kgateway.broker.seaweedmq.topics.broker_rpc import FLUSHED_S
 from kgateway.cluster.partition import EARLIEST_OFFSET
 from kgateway.log_messages import LOG_END_DIFFERS
@@ -28,6 +31,24 @@ _OFFSET = Struct(">q")
 _NONE = -1
 _LOOK_S = 0.1
 _log = Logger()
+
+
+async def first_log_end(context: PartitionContext) -> FilesEnd:
+    """
+    The end of a partition that is opened, after what consumers have got, even if it is lost. If others publish to the
+    partition, messages that their broker has in memory may follow.
+    """
+    files, shown = context.files, await context.side_files.shown_end()
+    if context.is_foreign:
+        await files.refresh()
+        end = await files.end(EARLIEST_OFFSET)
+        broker = BrokerTail(context.rpc, context.topic, context.index, context.clock)
+        is_known = shown is None or shown.offset <= end.offset
+        if is_known and await broker.after(
+            TailPosition(end.next_message, end.ts_ns), await broker.next_offset(), is_wide=False
+        ):
+            return end
+    return await end_after_loss(files, await flushed_log_end(context), shown, context.check_lease)
 
 
 async def flushed_log_end(context: PartitionContext, start: int = EARLIEST_OFFSET) -> FilesEnd:

@@ -5,6 +5,10 @@ An appended batch gets its offsets here, is kept among the recent batches, and i
 broker has answered for it; in a topic whose `seaweedmq.acks` is `flushed`, once it is in the files of the filer. It is
 kept until it is in files, whatever clients wait for, so that it can be published again when the broker is killed. All
 that is not among the recent batches is read from SeaweedMQ's log files.
+
+Messages of other programs are taken over from the files; while consumers wait for them, from the memory of the broker,
+and kept among the recent batches until they are in files. Either way a message gets the offset after the one before it
+in the log, and the file that it comes into says the same offset.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,26 +27,36 @@ from kgateway.broker.seaweed.grpc.status import RpcError
 from kgateway.broker.seaweed.protos.filer_pb2 import Entry
 from kgateway.broker.seaweedmq.files.deadline_reads import DeadlineReads
 from kgateway.broker.seaweedmq.files.partition_files import FilesEnd
+from kgateway.broker.seaweedmq.formats.log_entry import LoggedMessage
 from kgateway.broker.seaweedmq.layout.kafka_errors import with_kafka_errors
 from kgateway.broker.seaweedmq.layout.topic_file import PartitionFolder
 from kgateway.broker.seaweedmq.partitions.file_retention import FileRetention
+from kgateway.broker.seaweedmq.partitions.lost_messages import ShownEnd, count_after_loss
 from kgateway.broker.seaweedmq.partitions.partition_context import InitialState, PartitionContext
 from kgateway.broker.seaweedmq.partitions.publisher import PartitionPublisher
 from kgateway.broker.seaweedmq.partitions.time_search import FileTimeSearch
 from kgateway.broker.seaweedmq.publishing.flush_tracker import AT_ONCE_S, SOON_S, FlushTracker
-from kgateway.broker.seaweedmq.publishing.in_flight import OffsetsShifted, OutgoingBatch
+from kgateway.broker.seaweedmq.publishing.in_flight import OffsetsShifted, OutgoingBatch, SentBatch
 from kgateway.broker.seaweedmq.publishing.publish_stream import encode_publish_request
 from kgateway.broker.seaweedmq.publishing.recent_batches import RecentBatches
+from kgateway.broker.seaweedmq.tail.tail import BrokerTail, Tail
+from kgateway.broker.seaweedmq.tail.tail_pace import TailPace
+from kgateway.broker.seaweedmq.tail.tail_position import TailPosition
 from kgateway.cluster.partition import Aborted, Appended, EpochEnd, Isolation, Origin, Read, TimestampAndOffset
 from kgateway.cluster.view import Topic
 from kgateway.interfaces import IPartition
-from kgateway.log_messages import OFFSETS_SHIFTED
-from kgateway.records.batch import Batch, batches, placed, read_batch
+from kgateway.log_messages import NUMBERS_GIVEN_AGAIN, OFFSETS_SHIFTED
+from kgateway.records.batch import NO_TIMESTAMP, Batch, batches, placed, read_batch
 from kgateway.wire.errors import ErrorCode, KafkaError, Malformed
 from kgateway.wire.types import Buffer
 
 _MS, _BYTES = "retention.ms", "retention.bytes"
 _NO_LIMIT = -1
+_MILLISECOND_NS = 1_000_000
+
+
+def _position(end: FilesEnd) -> TailPosition:
+    return TailPosition(end.next_message, end.ts_ns)
 
 
 @implementer(IPartition)
@@ -63,6 +77,7 @@ class SeaweedMQPartition(PartitionBase):
         recent: RecentBatches,
         unflushed_max: Callable[[], int],
         window: Callable[[], int],
+        tail_pace: TailPace,
     ) -> None:
         super().__init__(topic, index, now_ms, initial.producers)
         self.log_start, self.log_end = initial.log_start, initial.end.offset
@@ -86,6 +101,18 @@ class SeaweedMQPartition(PartitionBase):
         )
         self._flush_tracker = FlushTracker(
             files, initial.log_start, clock, self._flushed_to, self._files_end, self._is_flushed, self._patience_s
+        )
+        self._last_known = None if initial.end.gap else _position(initial.end)  # unless ours came after it
+        broker_tail = BrokerTail(context.rpc, context.topic, index, clock)
+        self._tail = Tail(
+            broker_tail,
+            self._name,
+            tail_pace,
+            clock,
+            self._tail_position,
+            self._show_others,
+            self._is_awaited,
+            self._broker_lost,
         )
 
     @property
@@ -139,6 +166,8 @@ class SeaweedMQPartition(PartitionBase):
         self._check_offset(offset)
         stop = self.high_watermark
         if offset >= stop:
+            if self._may_follow:
+                self._tail.want()
             return self._read([], isolation)
         files_stop = self._recent.start
         if offset >= files_stop:
@@ -190,6 +219,13 @@ class SeaweedMQPartition(PartitionBase):
         """
         self._flush_tracker.look_again()
 
+    async def follow_others(self) -> None:
+        """
+        Show what the broker has in memory of others.
+        """
+        if self._may_follow:
+            await self._tail.catch_up()
+
     async def pause(self) -> int:
         """
         Publish nothing for now; the offset at which the files end then.
@@ -201,6 +237,8 @@ class SeaweedMQPartition(PartitionBase):
         Continue in the last of these folders: SeaweedMQ has recreated the partition.
         """
         self._context.files.folders = list(folders)
+        self._last_known = None
+        self._tail.moved()
         self._ledger.partition_moved()
         self._publisher.resume()
 
@@ -215,6 +253,7 @@ class SeaweedMQPartition(PartitionBase):
     def lose(self, why: KafkaError) -> None:
         super().lose(why)
         self._publisher.close()
+        self._tail.stop()
         self._flush_tracker.stop()
         self._ledger.close()
         self._unstored.fail(why)
@@ -278,6 +317,8 @@ class SeaweedMQPartition(PartitionBase):
 
     def _flushed_to(self, next_message: int) -> None:
         in_flight = self._publisher.in_flight
+        if self._has_shown_others:  # the number may be that of another message by now
+            return
         if in_flight.in_files(next_message):
             self._progressed()
         if in_flight.is_empty and next_message > in_flight.next_message:
@@ -287,9 +328,16 @@ class SeaweedMQPartition(PartitionBase):
         """
         Note where the files end: Kafka's offset there shows which of our batches they have, however brokers count.
         """
-        in_flight = self._publisher.in_flight
+        in_flight, known = self._publisher.in_flight, self._tail_position()
+        if self._has_shown_others and (known is None or known.ts_ns is None or end.ts_ns > known.ts_ns):
+            self._follow()
+            return
         if in_flight.in_files_to(end.offset):
             self._progressed()
+        if self._has_shown_others:
+            self._tail.check(in_flight.next_message)
+        if end.next_message == in_flight.next_message and not end.gap:
+            self._last_known = _position(end)
         if in_flight.is_empty and (end.offset > self.log_end or end.next_message > in_flight.next_message):
             self._follow()
 
@@ -301,14 +349,108 @@ class SeaweedMQPartition(PartitionBase):
         Take over what others have published, as far as it is in files. Messages without an offset of Kafka's move the
         offset of SeaweedMQ that is published next, too.
         """
-        await self._context.files.refresh()
-        end = await self._context.files.end(self.log_start)
-        if self.lost or end.offset < self.log_end or not self._publisher.follow(end) or end.offset == self.log_end:
+        files = self._context.files
+        await files.refresh()
+        is_lost = await self._count_after_loss()
+        end = await files.end(self.log_start)
+        if self.lost or end.offset < self.log_end or not self._publisher.follow(end, is_lost=is_lost):
             return
+        self._last_known = _position(end)
+        has_grown, before = end.offset > self.log_end, self.high_watermark
         self.log_end = self._stored = self._flushed = end.offset
-        self._recent.begin_at(end.offset)
-        self._ledger.catch_up()
-        self._listeners.wake()
+        if has_grown:
+            self._recent.begin_at(end.offset)
+        else:
+            self._recent.flushed_to(end.offset)
+        self._ledger.catch_up() if has_grown else self._ledger.grown()
+        self._report_progress(before)
+
+    async def _count_after_loss(self) -> bool:
+        """
+        Give messages of others the offsets after those that consumers know, if a killed broker gives the numbers of
+        messages that it has lost to others. Returns whether it does.
+        """
+        files, shown = self._context.files, self._shown_end
+        if shown is None or not await count_after_loss(files, shown, self._context.check_lease):
+            return False
+        self._log.warn(NUMBERS_GIVEN_AGAIN, name=self._name, offset=shown.offset)
+        return True
+
+    @property
+    def _shown_end(self) -> ShownEnd | None:
+        """
+        The end of the log, unless a message of ours ends it, whose time is not known.
+        """
+        known = self._tail_position()
+        return None if known is None or known.ts_ns is None else ShownEnd(self.log_end, known.ts_ns)
+
+    def _broker_lost(self) -> None:
+        """
+        Store where consumers are, because the broker does not answer that has the last records in memory: if it is
+        killed, another gateway must not give their offsets again.
+        """
+        shown = self._shown_end
+        if shown and self._has_shown_others:
+            Deferred.fromCoroutine(self._context.side_files.store_shown_end(shown)).addErrback(self._shown_not_stored)
+
+    def _shown_not_stored(self, failure: Failure) -> None:
+        reason = failure.getErrorMessage()
+        self._log.info("cannot store the end of {name}: {reason}", name=self._name, reason=reason)
+
+    @property
+    def _may_follow(self) -> bool:
+        return not (self._format.batched or self._waits_for_files)
+
+    @property
+    def _has_shown_others(self) -> bool:
+        """
+        Whether the only messages that are not known to be in files are of others.
+        """
+        in_flight = self._publisher.in_flight
+        return not (in_flight.is_empty or in_flight.has_own)
+
+    def _is_awaited(self) -> bool:
+        return self._may_follow and bool(self._listeners)
+
+    def _tail_position(self) -> TailPosition | None:
+        """
+        The position after the last message that can be read; none while ours are on their way, or too much is in no
+        file.
+        """
+        in_flight = self._publisher.in_flight
+        if self.lost or not self._publisher.is_answered or self._recent.unflushed > self._unflushed_max():
+            return None
+        known = self._last_known
+        if known and known.next_message == in_flight.next_message:
+            return known
+        return TailPosition(in_flight.next_message, None)
+
+    async def _show_others(self, found: Sequence[LoggedMessage]) -> None:
+        """
+        Show messages that the broker has in memory after the last one.
+        """
+        files, first, last = self._context.files, found[0], found[-1]
+        shift = self.log_end - first.offset
+        if files.shift_at(first.ts_ns) != shift:
+            await files.add_shift_at(first.ts_ns, shift, self._context.check_lease)
+        position = self._tail_position()
+        if position is None or position.next_message != first.offset or self.log_end - first.offset != shift:
+            return  # ours have come in the meantime
+        self._context.check_lease()
+        base_offset, before, max_timestamp = self.log_end, self.high_watermark, NO_TIMESTAMP
+        decoded = self._format.decode(found, shift, base_offset, files.report)
+        for batch in (each for buffer in decoded for each in batches(buffer)):
+            header = batch.header
+            self.log_end = header.last_offset + 1
+            self._recent.add(bytes(batch.data), header.base_offset, self.log_end)
+            max_timestamp = max(max_timestamp, header.max_timestamp)
+        time_ms = first.ts_ns // _MILLISECOND_NS
+        others = SentBatch(base_offset, self.log_end, last.offset, len(found), time_ms, max_timestamp)
+        self._publisher.in_flight.follow(others)
+        self._last_known = TailPosition(last.offset + 1, last.ts_ns)
+        self._stored = self.log_end
+        self._report_progress(before)
+        self._flush_tracker.published()
 
     def _not_followed(self, failure: Failure) -> None:
         reason = failure.getErrorMessage()

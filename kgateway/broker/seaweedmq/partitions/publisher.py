@@ -104,14 +104,24 @@ class PartitionPublisher:
         if self._has_unflushed():
             self._connect()
 
-    def follow(self, end: FilesEnd) -> bool:
+    @property
+    def is_answered(self) -> bool:
         """
-        Continue where the files end, after what others have published; not while anything of ours is on its way.
+        Whether the broker has all of ours in memory, so that what follows is of others.
         """
         is_behind = self._send_window is not None and self._send_window.is_behind
-        if self._connecting or is_behind or not self.in_flight.is_empty:
+        return not (self._connecting or self._paused or is_behind) and self.in_flight.is_answered
+
+    def follow(self, end: FilesEnd, *, is_lost: bool) -> bool:
+        """
+        Continue where the files end, after what others have published; not while anything of ours is on its way. What
+        was in memory may be lost.
+        """
+        if not self.is_answered or self.in_flight.has_own:
             return False
-        if end.next_message < self.in_flight.next_message:
+        if is_lost:
+            self.in_flight.forget()
+        elif end.next_message < self.in_flight.next_message:
             return False
         self._count_from(end)
         return True
@@ -269,7 +279,7 @@ class PartitionPublisher:
             return
         self._send_window = None
         self._log.info("{name}: the stream to its broker failed: {error}", name=self._name, error=error)
-        if send_window.is_behind or not self.in_flight.is_empty:  # unflushed messages may be lost
+        if send_window.is_behind or self.in_flight.has_own:  # unflushed messages of ours may be lost
             self._connect()
 
     def _given_up(self, failure: Failure) -> None:

@@ -3,6 +3,9 @@ What SeaweedMQ does not store of a partition, in a folder of ours beside the gen
 
     /topics/kafka/TOPIC/.kgateway/INDEX/leader-epoch-checkpoint     as Kafka writes it
     /topics/kafka/TOPIC/.kgateway/INDEX/log-start-offset            before which all records are deleted: its digits
+    /topics/kafka/TOPIC/.kgateway/INDEX/shown-end-offset            where consumers were when a broker was lost that had
+                                                                    messages in memory: this offset, and the time of
+                                                                    the message before it in nanoseconds
     /topics/kafka/TOPIC/.kgateway/INDEX/OFFSET.snapshot             the producers before that offset, as Kafka writes it
     /topics/kafka/TOPIC/.kgateway/INDEX/ledger                      the ledger (ledger/snapshot.py)
 """
@@ -16,10 +19,13 @@ from kgateway.broker.seaweed.calls.retries import FilerRefused, Precondition, no
 from kgateway.broker.seaweed.cluster import SeaweedCluster
 from kgateway.broker.seaweed.filer.content import FileNotFound
 from kgateway.broker.seaweedmq.ledger.snapshot import Snapshot, decode, encode
+from kgateway.broker.seaweedmq.partitions.lost_messages import ShownEnd
 from kgateway.cluster.partition import EARLIEST_OFFSET
 from kgateway.topic_partition import PartitionId
 
 _LOG_START = "log-start-offset"
+_SHOWN_END = "shown-end-offset"
+_TWO_NUMBERS = re.compile(rb"[0-9]{1,19} [0-9]{1,19}\n")
 _LEDGER = "ledger"
 _LEDGER_BYTES_MAX = 1 << 40
 _LEDGER_S = 10.0  # a partition is not open before its ledger was read, or is to be rebuilt
@@ -59,6 +65,18 @@ class FilerSideFiles:
 
     async def store_log_start(self, offset: int) -> None:
         await self._write(_LOG_START, b"%d\n" % offset)
+
+    async def shown_end(self) -> ShownEnd | None:
+        path = f"{self._folder}/{_SHOWN_END}"
+        content = await (await self._seaweed.filer()).content(path)
+        if content is None:
+            return None
+        if not _TWO_NUMBERS.fullmatch(content):
+            raise FilerRefused(path, "has no offset and time; remove the file")
+        return ShownEnd(*map(int, content.split()))
+
+    async def store_shown_end(self, shown: ShownEnd) -> None:
+        await self._write(_SHOWN_END, b"%d %d\n" % shown)
 
     async def read_producers(self, producers: ProducerTable, end: int, now_ms: int) -> int:
         """

@@ -46,6 +46,7 @@ class InFlight:
         self._stored = stored  # called with each batch that is in files
         self.acked = self.flushed = offset  # Kafka's, before which all messages are in memory, or in files
         self.end = offset  # Kafka's, before which all was published
+        self._own_end = offset  # Kafka's, after the last message of ours
         self.next_message = next_message  # SeaweedMQ's offset of the message that is published next
         self.unanswered_bytes = 0
         self._first_unanswered = next_message
@@ -66,7 +67,7 @@ class InFlight:
         Note that the messages of a batch were published.
         """
         self.next_message += message_count
-        self.end = end
+        self.end = self._own_end = end
         self.unanswered_bytes += size
         self._unanswered.append(
             SentBatch(base_offset, end, self.next_message - 1, message_count, time_ms, max_timestamp)
@@ -109,6 +110,31 @@ class InFlight:
             self.flushed = sent.end
             self._stored(sent)
         return self.flushed > before
+
+    def follow(self, others: SentBatch) -> None:
+        """
+        Note messages of other programs, which the broker has in memory after all that was answered.
+        """
+        self.next_message = self._first_unanswered = others.last_message + 1
+        self.end = self.acked = others.end
+        self._unflushed.append(others)
+
+    def forget(self) -> None:
+        """
+        Forget what is not known to be in files: it is lost.
+        """
+        self._unflushed.clear()
+
+    @property
+    def is_answered(self) -> bool:
+        return not self._unanswered
+
+    @property
+    def has_own(self) -> bool:
+        """
+        Whether any message of ours is not known to be in files.
+        """
+        return self._own_end > self.flushed
 
     @property
     def is_empty(self) -> bool:

@@ -39,6 +39,13 @@ class RecentBatches:
         return self._tail.start
 
     @property
+    def end(self) -> int:
+        """
+        The offset after the last one that is here.
+        """
+        return self._tail.end
+
+    @property
     def unflushed(self) -> int:
         """
         Bytes that are not known to be in files of the cluster.

@@ -31,6 +31,7 @@ PARTITION_S = 0.04  # for each partition that is made: three times what 2,520 of
 PATIENCE_S = 10.0  # restarted brokers do not know for some seconds whom to ask
 FLUSHED_S = 15.0  # three times a broker's default flush interval
 _DROPPED_S = 1.0  # ten times what it takes, however seldom brokers flush
+_FETCHED_MESSAGES, _FETCHED_BYTES = 10_000, 4 << 20  # at most with one call; no broker returns more messages
 _COUNTS = range(1, 2521)  # slots of a ring, of which each partition needs one
 
 
@@ -116,6 +117,24 @@ class BrokerRpc:
         )
         channel = self._seaweed.channel(assignment.leader_broker)
         return (await channel.call(FETCH, request, CALL_S)).messages
+
+    async def fetch_from(
+        self, name: str, assignment: BrokerPartitionAssignment, offset: int
+    ) -> mq.FetchMessageResponse:
+        """
+        Messages of a partition from this offset on, as its broker counts.
+        """
+        request = mq.FetchMessageRequest(
+            topic=self.topic(name),
+            partition=assignment.partition,
+            start_offset=offset,
+            max_messages=_FETCHED_MESSAGES,
+            max_bytes=_FETCHED_BYTES,
+        )
+        response = await self._seaweed.channel(assignment.leader_broker).call(FETCH, request, CALL_S)
+        if response.error:
+            raise RpcError(Status.UNAVAILABLE, response.error)
+        return response
 
     async def has_publisher(self, name: str, assignment: BrokerPartitionAssignment) -> bool:
         """

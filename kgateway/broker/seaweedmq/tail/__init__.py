@@ -1,0 +1,3 @@
+"""
+The end of a partition that is only in the memory of its broker, as far as other programs have published it.
+"""
