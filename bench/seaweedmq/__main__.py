@@ -25,7 +25,15 @@ from bench.seaweedmq.servers import running
 from bench.workloads import Comparison, asked, measure_all, parser
 from kgateway.broker.seaweed.dev.weed_process import weed_program
 
-MEASURED = ("throughput_batch", "throughput_record", "throughput_plain", "one_record", "latency", "waiting")
+MEASURED = (
+    "throughput_batch",
+    "throughput_record",
+    "throughput_plain",
+    "one_record",
+    "latency",
+    "waiting",
+    "other_programs",
+)
 _USUAL = Plan(rounds=3, warm_ups=1)
 
 

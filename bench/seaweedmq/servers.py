@@ -60,8 +60,15 @@ def broker_pid(server: Server) -> int:
     """
     The pid of the cluster's broker.
     """
+    return cluster_of(server).broker.pid
+
+
+def cluster_of(server: Server) -> DevCluster:
+    """
+    The cluster that both gateways share.
+    """
     assert isinstance(server, Ours | Go)
-    return server.cluster.broker.pid
+    return server.cluster
 
 
 def values_of(size: int, count: int = 10_000) -> list[bytes]:
