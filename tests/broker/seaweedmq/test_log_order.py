@@ -44,6 +44,11 @@ def test_places_do_not_depend_on_where_a_file_begins(seed: int, cut: int) -> Non
     assert list(places(offsets[cut:])) == list(_IN_ORDER[cut:])
 
 
+def test_a_file_ends_or_begins_between_messages_that_changed_places() -> None:
+    assert list(places([*range(40), 41])) == list(range(41))
+    assert list(places([40, *range(42, 90)])) == list(range(41, 90))
+
+
 @pytest.mark.parametrize(
     ("offsets", "expected"),
     [

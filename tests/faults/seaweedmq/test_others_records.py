@@ -6,16 +6,20 @@ KILLS is the number of kills; the default is four. KILLS_SEED repeats the same c
 """
 
 import os
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from random import Random, SystemRandom
 from threading import Event, Thread
 from time import monotonic, sleep
 
+import grpc
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 from kgateway.broker.seaweed.dev.dev_cluster import DevCluster, Shape
 from kgateway.broker.seaweedmq.formats.format import Message
 from kgateway.broker.seaweedmq.formats.log_entry import logged_messages
+from kgateway.broker.seaweedmq.layout.topic_paths import topic_folder
 from tests.broker.seaweedmq.foreign_topic import ForeignTopic
 from tests.faults.seaweedmq.gateway import Gateway
 from tests.faults.seaweedmq.others import OtherPublisher, subscribed
@@ -48,10 +52,7 @@ class Follower:
         self._consumer.close()
 
     def wait_for(self, value: bytes) -> None:
-        deadline = monotonic() + _PATIENCE_S
-        while not (self.records and self.records[-1][1] == value):
-            assert monotonic() < deadline, f"{value!r} has not come; the last is {self.records[-1:]}"
-            sleep(0.02)
+        wait_until(lambda: bool(self.records) and self.records[-1][1] == value)
 
     def _run(self) -> None:
         while not self._stopping.is_set():
@@ -146,6 +147,56 @@ def test_they_come_long_before_they_are_in_files(tmp_path: Path) -> None:
     finally:
         gateway.kill()
         cluster.kill()
+
+
+def test_offsets_of_lost_messages_are_not_given_again(tmp_path: Path) -> None:
+    """
+    Broker and gateway are killed one after the other. What others publish then, SeaweedMQ numbers from 0 again.
+    """
+    cluster = DevCluster(tmp_path / "cluster", shape=Shape(flush_interval_s=600))
+    gateway = Gateway(cluster, tmp_path)
+    lost = [b"%d" % number for number in range(5)]
+    try:
+        cluster.start()
+        topic = ForeignTopic(cluster)
+        (assignment,) = topic.conf.broker_partition_assignments
+        gateway.start()
+        follower = Follower(gateway.bootstrap, topic.name)
+        with suppress(grpc.RpcError), topic.stream() as publish:
+            for value in lost:
+                publish(Message(value, value))
+            follower.wait_for(lost[-1])
+            cluster.broker.kill()
+        wait_until(lambda: "shown-end-offset" in side_files(topic))
+        gateway.kill()
+        cluster.broker.start()
+        gateway.start()
+        publisher = OtherPublisher(cluster, topic.topic, assignment, "b")
+        publisher.start()
+        wait_until(lambda: len(publisher.acknowledged) > len(lost))
+        publisher.stop()
+        follower.wait_for(publisher.acknowledged[-1])
+        later = Follower(gateway.bootstrap, topic.name)
+        later.wait_for(publisher.acknowledged[-1])
+        for each in (follower, later):
+            each.stop()
+        expected = list(enumerate(publisher.acknowledged, len(lost)))
+        assert (later.records, later.errors) == (expected, [])
+        assert (follower.records, follower.errors) == ([*enumerate(lost), *expected], [])
+    finally:
+        gateway.kill()
+        cluster.kill()
+
+
+def side_files(topic: ForeignTopic) -> list[str]:
+    return [entry.name for entry in topic.entries(f"{topic_folder(topic.name)}/.kgateway/0")]
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    deadline = monotonic() + _PATIENCE_S
+    while not is_so():
+        assert monotonic() < deadline, "it never came"
+        sleep(0.02)
 
 
 def check(follower: Follower, later: Follower, log: list[bytes], subscriber: list[bytes]) -> None:
