@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import count
 from queue import SimpleQueue
-from threading import Event, Thread
+from threading import Event
 from time import sleep
 from typing import Any
 
@@ -25,6 +25,7 @@ from kgateway.broker.seaweed.protos.messaging_pb2 import (
     PublishMessageResponse,
 )
 from kgateway.broker.seaweed.protos.schema_pb2 import Topic
+from tests.faults.background import Background
 
 _CONFIGURATION = "/messaging_pb.SeaweedMessaging/GetTopicConfiguration"
 _PUBLISH = "/messaging_pb.SeaweedMessaging/PublishMessage"
@@ -35,28 +36,20 @@ _WINDOW = 1 << 16  # messages that a subscriber need not have acknowledged
 _OPTIONS = [("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 200)]
 
 
-class OtherPublisher:
+class OtherPublisher(Background):
     """
     Publishes to a partition until it is stopped, each message once the one before is acknowledged, through all restarts
     of the broker. A message that was not acknowledged is not published again.
     """
 
     def __init__(self, cluster: DevCluster, topic: Topic, assignment: BrokerPartitionAssignment, name: str) -> None:
+        super().__init__()
         self.acknowledged: list[bytes] = []
         self._cluster = cluster
         self._topic = topic
         self._partition = assignment.partition
         self._name = name
         self._numbers = count()
-        self._stopping = Event()
-        self._thread = Thread(target=self._run, daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stopping.set()
-        self._thread.join()
 
     def _run(self) -> None:
         while not self._stopping.is_set():

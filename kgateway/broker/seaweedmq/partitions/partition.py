@@ -360,9 +360,10 @@ class SeaweedMQPartition(PartitionBase):
         self.log_end = self._stored = self._flushed = end.offset
         if has_grown:
             self._recent.begin_at(end.offset)
+            self._ledger.catch_up()
         else:
             self._recent.flushed_to(end.offset)
-        self._ledger.catch_up() if has_grown else self._ledger.grown()
+            self._ledger.grown()
         self._report_progress(before)
 
     async def _count_after_loss(self) -> bool:
