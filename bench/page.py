@@ -3,7 +3,7 @@ docs/benchmarks.md and its plots, from results files and `bench/benchmarks.md.in
 
 The newest value of each row counts, whichever file in `bench/measured/` has it. So new results are published in two
 steps: put a file there that `--results` has written, and run this command. What should be looked at then is printed:
-missed goals without an explanation, explanations that are older than the results, and files with nothing new.
+missed goals without an explanation, explanations of goals that are met or of older results, and files with nothing new.
 
 The template is a page in Markdown with these directives in it:
 
@@ -12,10 +12,10 @@ The template is a page in Markdown with these directives in it:
  - `{{tables MODULE ...}}`: the tables that these modules print
  - `{{ratio PACKAGE | WORK}}`, `{{percent PACKAGE | WORK}}`, `{{date PACKAGE | WORK}}`: of one row, within a sentence
  - `{{ratios PACKAGE | PATTERN | PATTERN ...}}`: the least and the largest ratio of the rows whose WORK matches
- - `{{missed DATE PACKAGE | PATTERN | PATTERN ...}}` to `{{end}}`: text that stands there only while one of these rows
-   misses its goal; DATE is the day of the results that it explains
+ - `{{missed DATE PACKAGE | WORK | WORK ...}}` to `{{end}}`: text that explains why exactly these rows miss their goals;
+   it stands there while one of them does, and DATE is the day of the results that it explains
 
-PACKAGE is `kafka`, `seaweedmq`, or `compiled` for results of bench.kafka that were measured with compiled modules.
+PACKAGE is `kafka` or `seaweedmq`.
 """
 
 import argparse
@@ -27,19 +27,17 @@ from fnmatch import fnmatchcase
 from importlib import import_module
 from pathlib import Path
 from textwrap import fill
-from typing import Any
 
 from bench.kafka.rounds import Workload
 from bench.plot import drawn
-from bench.results import Origin, Result, Results, Table, comparison, ratio_told
+from bench.results import Origin, Result, Results, Table, comparison
 
 _ROOT = Path(__file__).parents[1]
 _TEMPLATE = Path(__file__).with_name("benchmarks.md.in")
 _MEASURED = Path(__file__).with_name("measured")
 _DOCS = _ROOT / "docs"
 _IMAGES = "images/benchmarks"
-_OTHERS = {"kafka": "Kafka", "compiled": "Kafka", "seaweedmq": "the Go gateway"}
-_BENCHMARKS = {"compiled": "kafka"}  # the package of a benchmark, where it has another name
+_OTHERS = {"kafka": "Kafka", "seaweedmq": "the Go gateway"}
 _WIDTH = 120
 _UNKNOWN = "?"
 _DIRECTIVE = re.compile(r"\{\{(\w+) ([^}]*)\}\}")
@@ -60,7 +58,7 @@ class Measurements:
         self._used: set[Key | str] = set()
         goals: dict[Key, str] = {}
         for package in _OTHERS:
-            for name in _benchmark(package, "__main__").MEASURED:
+            for name in import_module(f"bench.{package}.__main__").MEASURED:
                 goals |= _goals(package, name)
         read = {path.name: Results.read(path) for path in sorted(folder.glob("*.json"))}
         for name, results in sorted(read.items(), key=lambda item: item[1].origin.date):
@@ -87,6 +85,12 @@ class Measurements:
                 found.append(self._rows[key])
                 self._used.add(key)
         return found
+
+    def of(self, package: str, work: str) -> list[tuple[Result, Origin]]:
+        """
+        The rows of one work, which may have several units.
+        """
+        return [found for (of_package, name, _), found in self._rows.items() if (of_package, name) == (package, work)]
 
     def matching(self, package: str, *patterns: str) -> list[tuple[Result, Origin]]:
         """
@@ -141,30 +145,35 @@ class Page:
         return _wrapped(text)
 
     def _conditional(self, found: re.Match[str]) -> str:
-        date, package, patterns, text = found.groups()
-        rows = self._measurements.matching(package, *_split(patterns))
-        if not rows:
-            self.complaints.append(f"there are no rows {patterns}")
-        missed = [(row, origin) for row, origin in rows if row.meets_goal is False]
-        self._explained |= {(package, row.work) for row, _ in missed}
-        for row, origin in missed:
-            if origin.day > date:
-                self.complaints.append(f"the text of {date} on {row.work} is older than its result of {origin.day}")
-        return text if missed else ""
+        date, package, works, text = found.groups()
+        is_shown = False
+        for work in _split(works):
+            rows = self._measurements.of(package, work)
+            missed = [origin for row, origin in rows if row.meets_goal is False]
+            if not rows:
+                self.complaints.append(f"there is no row {work}")
+            elif not missed:
+                self.complaints.append(f"the text of {date} explains {work}, which misses no goal")
+            elif any(origin.day > date for origin in missed):
+                newest = max(origin.day for origin in missed)
+                self.complaints.append(f"the text of {date} on {work} is older than its result of {newest}")
+            is_shown = is_shown or bool(missed)
+            self._explained.add((package, work))
+        return text if is_shown else ""
 
     def _directive(self, found: re.Match[str]) -> str:
         name, arguments = found[1], _split(found[2])
         return str(getattr(self, f"_{name}")(*arguments))
 
     def _ratio(self, package: str, work: str) -> str:
-        return self._told(package, work, lambda row, _: ratio_told(row.ratio[0]))
+        return self._told(package, work, lambda row, _: row.ratio_told)
 
     def _ratios(self, package: str, *patterns: str) -> str:
-        ratios = [row.ratio[0] for row, _ in self._measurements.matching(package, *patterns)]
-        if not ratios:
+        rows = sorted((row for row, _ in self._measurements.matching(package, *patterns)), key=lambda row: row.ratio)
+        if not rows:
             self._lack(" or ".join(patterns))
             return _UNKNOWN
-        return f"{ratio_told(min(ratios))} to {ratio_told(max(ratios))}"
+        return f"{rows[0].ratio_told} to {rows[-1].ratio_told}"
 
     def _percent(self, package: str, work: str) -> str:
         return self._told(package, work, lambda row, _: f"{row.ratio[0]:.0%}")
@@ -173,7 +182,7 @@ class Page:
         return self._told(package, work, lambda _, origin: origin.day)
 
     def _told(self, package: str, work: str, shown: Callable[[Result, Origin], str]) -> str:
-        for found in self._measurements.matching(package, work):
+        for found in self._measurements.of(package, work):
             return shown(*found)
         self._lack(work)
         return _UNKNOWN
@@ -213,17 +222,11 @@ def _goals(package: str, name: str) -> dict[Key, str]:
     """
     The rows of a workload, and the goals that they have today, which may not be those of the day of the results.
     """
-    workload: Workload = _benchmark(package, name).WORKLOAD
+    workload: Workload = import_module(f"bench.{package}.{name}").WORKLOAD
     return {(package, row.work, row.unit): str(row.goal or "") for row in workload.rows}
 
 
-def _benchmark(package: str, module: str) -> Any:
-    return import_module(f"bench.{_BENCHMARKS.get(package, package)}.{module}")
-
-
 def _package_of(results: Results) -> str:
-    if results.other == _OTHERS["compiled"] and results.origin.is_compiled:
-        return "compiled"
     return next(package for package, other in _OTHERS.items() if other == results.other)
 
 

@@ -20,6 +20,7 @@ from bench.calibration import Calibration, calibrate
 from bench.kafka.table import Compared, Goal, number
 
 _LINE = 160  # characters of a results file
+_DIGITS = 6  # at most, behind the point of a ratio
 
 Spread = tuple[float, float, float]  # median, least, most
 Both = tuple[float, float]  # kgateway's median, the other server's
@@ -52,10 +53,6 @@ class Origin:
     @property
     def day(self) -> str:
         return self.date[:10]
-
-    @property
-    def is_compiled(self) -> bool:
-        return "(compiled)" in self.versions.get("kgateway", "")
 
     @property
     def versions_told(self) -> str:
@@ -131,6 +128,14 @@ class Result:
         return self.ratio if self.more_is_better else (1 / middle, 1 / most, 1 / least)
 
     @property
+    def ratio_told(self) -> str:
+        """
+        The median of the ratios, with so many digits that it shows whether the goal is met.
+        """
+        goal = Goal.parse(self.goal) if self.goal else None
+        return _ratio_told(self.ratio[0], None if goal and goal.by_itself else goal)
+
+    @property
     def meets_goal(self) -> bool | None:
         """
         Whether it does; None if it has no goal.
@@ -193,13 +198,20 @@ def _remark(form: str, values: Both | None) -> str:
     return f"{ours.removesuffix(form.rpartition('}')[2])} / {theirs}"
 
 
-def ratio_told(ratio: float) -> str:
-    return f"{ratio:.1f}" if ratio >= 10 else f"{ratio:.2f}"
+def _ratio_told(ratio: float, goal: Goal | None = None) -> str:
+    digits = 1 if ratio >= 10 else 2
+    while goal and digits < _DIGITS and goal.met(round(ratio, digits)) != goal.met(ratio):
+        digits += 1
+    return f"{ratio:.{digits}f}"
 
 
-def _told(spread: Spread, shown: Callable[[float], str]) -> str:
-    middle, least, most = spread
-    return shown(middle) if least == most else f"{shown(middle)} ({shown(least)} to {shown(most)})"
+def _told(spread: Spread, shown: Callable[[float], str], middle: str = "") -> str:
+    """
+    The median, if it is not told already, and the range.
+    """
+    _, least, most = spread
+    middle = middle or shown(spread[0])
+    return middle if least == most else f"{middle} ({shown(least)} to {shown(most)})"
 
 
 def _both(values: Both | None, shown: Callable[[float], str]) -> str:
@@ -220,7 +232,7 @@ _COLUMNS: tuple[tuple[str, str, Callable[[Result], str]], ...] = (
     ("unit", "---", lambda row: row.unit),
     ("kgateway", "---:", lambda row: _told(row.kgateway, number)),
     ("{other}", "---:", lambda row: _told(row.other, number)),
-    ("ratio", "---:", lambda row: _told(row.ratio, ratio_told)),
+    ("ratio", "---:", lambda row: _told(row.ratio, _ratio_told, row.ratio_told)),
     ("goal", "---", lambda row: row.goal),
     ("", "---", _verdict),
     ("server's CPU s, kgateway / {other}", "---:", _cpu),

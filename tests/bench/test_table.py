@@ -67,6 +67,22 @@ def test_a_missed_goal_stands_out() -> None:
     assert cells(without) == ["p50", "ms", "3.00", "2.00", "1.50", "", ""]
 
 
+def test_a_ratio_shows_whether_the_goal_is_met() -> None:
+    """
+    The median has more digits where two of them would show it on the other side of its goal.
+    """
+    near, very_near, below = table(
+        [
+            compared(Row("a", "MB/s", at_least(1.0)), [0.9954, 0.9954, 2], [1, 1, 1]),
+            compared(Row("b", "MiB", at_most(0.08)), [0.08003], [1]),
+            compared(Row("c", "ms", at_most(1.0)), [0.9954], [1]),
+        ]
+    ).splitlines()[2:]
+    assert "| 0.995 (1.00 to 2.00) | >= 1 | **MISSED** |" in near
+    assert "| 0.08003 | <= 0.08 | **MISSED** |" in very_near
+    assert "| 1.00 | <= 1 | met |" in below
+
+
 def test_every_round_is_within_the_spread() -> None:
     """
     The least and the greatest value follow the median.
