@@ -7,15 +7,15 @@ missed goals without an explanation, explanations of goals that are met or of ol
 
 The template is a page in Markdown with these directives in it:
 
- - `{{compared NAME | TITLE | PACKAGE.WORKLOAD ...}}`: the plot NAME.svg and the table of these workloads of
-   bench.kafka or bench.seaweedmq, and what they were measured on
+ - `{{compared NAME | TITLE | PACKAGE.WORKLOAD ...}}`: the plot NAME.svg and the table of these workloads, and what they
+   were measured on
  - `{{tables MODULE ...}}`: the tables that these modules print
  - `{{ratio PACKAGE | WORK}}`, `{{percent PACKAGE | WORK}}`, `{{date PACKAGE | WORK}}`: of one row, within a sentence
  - `{{ratios PACKAGE | PATTERN | PATTERN ...}}`: the least and the largest ratio of the rows whose WORK matches
  - `{{missed DATE PACKAGE | WORK | WORK ...}}` to `{{end}}`: text that explains why exactly these rows miss their goals;
    it stands there while one of them does, and DATE is the day of the results that it explains
 
-PACKAGE is `kafka` or `seaweedmq`.
+PACKAGE is `kafka`, `seaweedmq` or `trees`.
 """
 
 import argparse
@@ -28,7 +28,8 @@ from importlib import import_module
 from pathlib import Path
 from textwrap import fill
 
-from bench.kafka.rounds import Workload
+from bench import trees
+from bench.kafka.table import Row
 from bench.plot import drawn
 from bench.results import Origin, Result, Results, Table, comparison
 
@@ -37,7 +38,7 @@ _TEMPLATE = Path(__file__).with_name("benchmarks.md.in")
 _MEASURED = Path(__file__).with_name("measured")
 _DOCS = _ROOT / "docs"
 _IMAGES = "images/benchmarks"
-_OTHERS = {"kafka": "Kafka", "seaweedmq": "the Go gateway"}
+_OTHERS = {"kafka": "Kafka", "seaweedmq": "the Go gateway", "trees": trees.OTHER}
 _WIDTH = 120
 _UNKNOWN = "?"
 _DIRECTIVE = re.compile(r"\{\{(\w+) ([^}]*)\}\}")
@@ -58,7 +59,7 @@ class Measurements:
         self._used: set[Key | str] = set()
         goals: dict[Key, str] = {}
         for package in _OTHERS:
-            for name in import_module(f"bench.{package}.__main__").MEASURED:
+            for name in _workloads(package):
                 goals |= _goals(package, name)
         read = {path.name: Results.read(path) for path in sorted(folder.glob("*.json"))}
         for name, results in sorted(read.items(), key=lambda item: item[1].origin.date):
@@ -222,8 +223,17 @@ def _goals(package: str, name: str) -> dict[Key, str]:
     """
     The rows of a workload, and the goals that they have today, which may not be those of the day of the results.
     """
-    workload: Workload = import_module(f"bench.{package}.{name}").WORKLOAD
-    return {(package, row.work, row.unit): str(row.goal or "") for row in workload.rows}
+    return {(package, row.work, row.unit): str(row.goal or "") for row in _workloads(package)[name]}
+
+
+def _workloads(package: str) -> Mapping[str, Sequence[Row]]:
+    """
+    The rows of each workload of a benchmark.
+    """
+    if package == "trees":
+        return {name: work.rows for name, work in trees.WORKLOADS.items()}
+    names = import_module(f"bench.{package}.__main__").MEASURED
+    return {name: import_module(f"bench.{package}.{name}").WORKLOAD.rows for name in names}
 
 
 def _package_of(results: Results) -> str:

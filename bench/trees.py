@@ -3,8 +3,10 @@ What a request costs in several trees of the repository, in turns: `python -m be
 
 A commit may be a range, which stands for its two ends and some commits between them: so the search for what made a
 request dearer is one command. Each tree is exported into a temporary folder and serves from there, with this Python and
-its packages. The client is the same for all. The processor time of the server is that of its process, which a busy
-machine disturbs less than the time that passes.
+its packages; trees after `--compiled` are installed there, with compiled modules. The client is the same for all. The
+processor time of the server is that of its process, which a busy machine disturbs less than the time that passes.
+
+`--results` writes a file that compares the last tree with the first one.
 """
 
 import argparse
@@ -12,15 +14,25 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from statistics import median
 from time import perf_counter, sleep
+from typing import cast
 
-from bench.kafka.latency import SMALL, Acks, percentile
+from bench.calibration import calibrate
+from bench.kafka import commits as offset_commits
+from bench.kafka import groups_large
+from bench.kafka.latency import SMALL, Acks, in_ms
+from bench.kafka.rounds import Plan, Workload
+from bench.kafka.servers import Server
+from bench.kafka.table import Compared, Goal, Measured, Row, at_least
 from bench.produce import ONE_RECORD, SMALL_BYTES, TOPIC, producer, send
+from bench.recording import add_results
+from bench.results import Origin, Result, Results
 from kgateway.messages.metadata import MetadataRequest
 from tests.faults.client import (
     FETCH_VERSION,
@@ -33,6 +45,7 @@ from tests.faults.client import (
 )
 
 WORKING_TREE = "."
+OTHER = "the earlier version"  # in results
 ROUNDS = 7
 COMMITS = 9  # of a range
 _REQUESTS = 20_000
@@ -49,12 +62,32 @@ with Kafka("--log-level", "warn", folder=sys.argv[1]) as kafka:
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class Version:
     """
-    A tree whose server runs.
+    A commit, or a folder, and whether its modules are compiled.
     """
 
-    name: str
+    commit: str
+    is_compiled: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.commit} (compiled)" if self.is_compiled else self.commit
+
+    @property
+    def subject(self) -> str:
+        """
+        Of the commit.
+        """
+        return "" if Path(self.commit).exists() else _git("log", "-1", "--format=%s", self.commit).strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """
+    A version whose server runs.
+    """
+
+    version: Version
     pid: int
     port: int
 
@@ -70,23 +103,34 @@ class Tree:
         return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 
 
+def _nothing(tree: Tree) -> None:
+    """
+    Prepare nothing.
+    """
+
+
 @dataclass(frozen=True, slots=True)
-class Found:
+class Work:
     """
-    What one round of a workload found: a second's requests, and the server's microseconds for one; or milliseconds.
+    What is measured of each tree, and the rows of what one round finds.
     """
 
-    values: tuple[float, ...]
+    run: Callable[[Tree], Sequence[Measured]]
+    rows: Sequence[Row]
+    prepare: Callable[[Tree], None] = _nothing
 
 
-def _cost(tree: Tree, count: int, work: Callable[[], object]) -> Found:
+Rounds = Sequence[Sequence[Measured]]
+
+
+def _cost(tree: Tree, count: int, work: Callable[[], object]) -> Sequence[Measured]:
     began, used = perf_counter(), tree.cpu_seconds()
     work()
     seconds, cpu = perf_counter() - began, tree.cpu_seconds() - used
-    return Found((count / seconds, cpu / count * 1e6))
+    return [Measured(count / seconds), Measured(cpu / count * 1e6)]
 
 
-def produce_librdkafka(tree: Tree) -> Found:
+def produce_librdkafka(tree: Tree) -> Sequence[Measured]:
     """
     One record a request by confluent-kafka, which waits for none.
     """
@@ -94,7 +138,7 @@ def produce_librdkafka(tree: Tree) -> Found:
     return _cost(tree, _REQUESTS, lambda: send(client, _REQUESTS, bytes(SMALL_BYTES), 1))
 
 
-def _ask_again(tree: Tree, frame: bytes, count: int, at_once: int) -> Found:
+def _ask_again(tree: Tree, frame: bytes, count: int, at_once: int) -> Sequence[Measured]:
     """
     The same request over and over, a number of them at once.
     """
@@ -109,23 +153,23 @@ def _ask_again(tree: Tree, frame: bytes, count: int, at_once: int) -> Found:
         return _cost(tree, count, work)
 
 
-def produce_one(tree: Tree) -> Found:
+def produce_one(tree: Tree) -> Sequence[Measured]:
     return _ask_again(tree, _produce(), _REQUESTS // 4, 1)
 
 
-def produce_many(tree: Tree) -> Found:
+def produce_many(tree: Tree) -> Sequence[Measured]:
     return _ask_again(tree, _produce(), _REQUESTS, _MANY)
 
 
-def fetch_one(tree: Tree) -> Found:
+def fetch_one(tree: Tree) -> Sequence[Measured]:
     return _ask_again(tree, _fetch(), _REQUESTS // 4, 1)
 
 
-def fetch_many(tree: Tree) -> Found:
+def fetch_many(tree: Tree) -> Sequence[Measured]:
     return _ask_again(tree, _fetch(), _REQUESTS, _MANY)
 
 
-def acks_while_one_waits(tree: Tree) -> Found:
+def acks_while_one_waits(tree: Tree) -> Sequence[Measured]:
     """
     Milliseconds until a record is acknowledged and until a client has it that waits for it: medians and 99th
     percentiles.
@@ -146,16 +190,16 @@ def acks_while_one_waits(tree: Tree) -> Found:
             assert reader.receive()
             arrived.append(perf_counter() - began)
             offset += 1
-    return Found(tuple(percentile(found, part) * 1e3 for found in (acked, arrived) for part in (50, 99)))
+    return [*in_ms(acked), *in_ms(arrived)]
 
 
-def acks_of_librdkafka(tree: Tree) -> Found:
+def acks_of_librdkafka(tree: Tree) -> Sequence[Measured]:
     """
     Milliseconds until a record is acknowledged, with nobody waiting for it.
     """
     acks = Acks(producer(tree.bootstrap, TOPIC, **SMALL), TOPIC)
     found = [acks.seconds(bytes(SMALL_BYTES)) for _ in range(_ACKS)]
-    return Found((percentile(found, 50) * 1e3, percentile(found, 99) * 1e3))
+    return in_ms(found)
 
 
 def _produce() -> bytes:
@@ -166,15 +210,46 @@ def _fetch() -> bytes:
     return frame_of(fetch_request(TOPIC, max_bytes=1), FETCH_VERSION)
 
 
-_RATE = ("requests/s", "µs of server CPU")
-WORKLOADS: dict[str, tuple[Callable[[Tree], Found], Sequence[str]]] = {
-    "produce": (produce_librdkafka, _RATE),
-    "produce-one": (produce_one, _RATE),
-    "produce-many": (produce_many, _RATE),
-    "fetch-one": (fetch_one, _RATE),
-    "fetch-many": (fetch_many, _RATE),
-    "acks": (acks_of_librdkafka, ("ack p50, ms", "p99")),
-    "acks-awaited": (acks_while_one_waits, ("ack p50, ms", "p99", "arrival p50, ms", "p99")),
+def _rate(work: str, goal: Goal | None = None) -> Sequence[Row]:
+    return [Row(work, "requests/s", goal), Row(f"{work}: processor time of each", "µs")]
+
+
+def _times(work: str) -> Sequence[Row]:
+    return [Row(f"{work}, {part}", "ms") for part in ("p50", "p99")]
+
+
+def _of_kafka(workload: Workload) -> Work:
+    """
+    A workload that is also run beside Kafka, and that needs no more of a server than its process and its port. Its
+    goals are those for Kafka, except for memory.
+    """
+
+    def prepare(tree: Tree) -> None:
+        workload.prepare(cast(Server, tree), Plan())
+
+    def run(tree: Tree) -> Sequence[Measured]:
+        return workload.run(cast(Server, tree), Plan())
+
+    rows = [replace(row, goal=None) if row.unit == "MiB" else row for row in workload.rows]
+    return Work(run, rows, prepare)
+
+
+WORKLOADS = {
+    "produce": Work(produce_librdkafka, _rate("produce, confluent-kafka, one record a request", at_least(1.6))),
+    "produce-one": Work(produce_one, _rate("Produce requests, one after the other")),
+    "produce-many": Work(produce_many, _rate(f"Produce requests, {_MANY} at once")),
+    "fetch-one": Work(fetch_one, _rate("Fetch requests, one after the other")),
+    "fetch-many": Work(fetch_many, _rate(f"Fetch requests, {_MANY} at once")),
+    "acks": Work(acks_of_librdkafka, _times("one record until its ack")),
+    "acks-awaited": Work(
+        acks_while_one_waits,
+        [
+            *_times("one record until its ack, while a client waits for it"),
+            *_times("one record until a waiting client has it"),
+        ],
+    ),
+    "commits": _of_kafka(offset_commits.WORKLOAD),
+    "rebalances": _of_kafka(groups_large.WORKLOAD),
 }
 
 
@@ -186,17 +261,27 @@ def commits(wanted: str, most: int) -> list[str]:
     """
     The commits that are meant: of a range its ends and, evenly, some of those between that touch the server.
     """
-    if ".." not in wanted:
+    if _is_folder(wanted):
         return [wanted]
+    if ".." not in wanted:
+        return [_short(wanted)]
     first, _, last = wanted.partition("..")
     between = _git("log", "--reverse", "--format=%h", "--no-merges", wanted, "--", "kgateway", "handlers").split()
-    line = [first, *between, last] if _git("rev-parse", "--short", last).strip() not in between else [first, *between]
+    line = list(dict.fromkeys([_short(first), *between, _short(last)]))
     step = max(1, (len(line) - 1) / max(1, most - 1))
     return list(dict.fromkeys(line[min(round(number * step), len(line) - 1)] for number in range(most)))
 
 
+def _is_folder(commit: str) -> bool:
+    return commit == WORKING_TREE or Path(commit, "kgateway").is_dir()
+
+
+def _short(commit: str) -> str:
+    return _git("rev-parse", "--short", commit).strip()
+
+
 def _export(commit: str, folder: Path) -> Path:
-    if commit == WORKING_TREE or Path(commit, "kgateway").is_dir():
+    if _is_folder(commit):
         return Path(commit).resolve()
     folder.mkdir(parents=True)
     packed = subprocess.Popen(["git", "archive", commit], stdout=subprocess.PIPE)
@@ -205,8 +290,20 @@ def _export(commit: str, folder: Path) -> Path:
     return folder
 
 
-def _started(commit: str, folder: Path, running: ExitStack) -> Tree:
-    tree = _export(commit, folder / "tree")
+def _install(tree: Path, folder: Path) -> Path:
+    """
+    Install the tree's wheel, with compiled modules, in this folder.
+    """
+    command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(folder), str(tree)]
+    subprocess.run(command, env={**os.environ, "KGATEWAY_COMPILE": "1"}, check=True)
+    assert any(folder.rglob(f"*{EXTENSION_SUFFIXES[0]}")), f"{tree} has no modules that can be compiled"
+    return folder
+
+
+def _started(version: Version, folder: Path, running: ExitStack) -> Tree:
+    tree = _export(version.commit, folder / "tree")
+    if version.is_compiled:
+        tree = _install(tree, folder / "installed")
     data = Path(folder / "data")
     data.mkdir(parents=True)
     environment = {**os.environ, "PYTHONPATH": str(tree)}
@@ -226,46 +323,72 @@ def _started(commit: str, folder: Path, running: ExitStack) -> Tree:
     pid, port = map(int, server.stdout.readline().split())
     with Client(port) as client:
         client.ask(MetadataRequest(topics=[MetadataRequest.Topic(name=TOPIC)]), 9)
-    return Tree(commit, pid, port)
+    return Tree(version, pid, port)
 
 
-def measure(trees: Sequence[Tree], names: Sequence[str], rounds: int) -> None:
-    for name in names:
-        run, units = WORKLOADS[name]
-        found: dict[str, list[Found]] = {tree.name: [] for tree in trees}
-        for number in range(rounds + 1):
-            for tree in trees if number % 2 else reversed(trees):
-                one = run(tree)
-                if number:  # the first round warms up
-                    found[tree.name].append(one)
-        _print(name, units, found)
+def measure(trees: Sequence[Tree], work: Work, rounds: int) -> list[Rounds]:
+    """
+    What each tree has shown in each round.
+    """
+    found: list[list[Sequence[Measured]]] = [[] for _ in trees]
+    for tree in trees:
+        work.prepare(tree)
+    for number in range(rounds + 1):
+        turns = list(zip(trees, found, strict=True))
+        for tree, kept in turns if number % 2 else reversed(turns):
+            one = work.run(tree)
+            if number:  # the first round warms up
+                kept.append(one)
+    return list(found)
 
 
-def _print(name: str, units: Sequence[str], found: dict[str, list[Found]]) -> None:
-    print(f"\n| {name} | {' | '.join(f'{unit} | ratio' for unit in units)} | commit |")
-    print(f"|---|{'---:|---:|' * len(units)}---|")
-    first = next(iter(found.values()))
-    for commit, rounds in found.items():
-        cells = []
-        for column in range(len(units)):
-            middle = median(one.values[column] for one in rounds)
-            ratio = median(one.values[column] / base.values[column] for one, base in zip(rounds, first, strict=True))
-            cells.append(f"{middle:,.{0 if middle > 100 else 3}f} | {ratio:.2f}")
-        subject = "" if Path(commit).exists() else _git("log", "-1", "--format=%s", commit).strip()
-        print(f"| {commit} | {' | '.join(cells)} | {subject} |", flush=True)
+def compared(rows: Sequence[Row], tree: Rounds, other: Rounds) -> Iterator[Compared]:
+    """
+    Each row of one tree beside that of another one.
+    """
+    for row, ours, theirs in zip(rows, zip(*tree, strict=True), zip(*other, strict=True), strict=True):
+        yield Compared(row, ours, theirs)
+
+
+def _print(work: Work, trees: Sequence[Tree], found: Sequence[Rounds]) -> None:
+    against_first = zip(*(compared(work.rows, rounds, found[0]) for rounds in found), strict=True)
+    for row, of_row in zip(work.rows, against_first, strict=True):
+        print(f"\n| {row.work} | {row.unit} | ratio | commit |\n|---|---:|---:|---|")
+        for tree, one in zip(trees, of_row, strict=True):
+            middle = median(measured.value for measured in one.kgateway)
+            value = f"{middle:,.{0 if middle > 100 else 3}f} | {median(one.ratios):.2f}"
+            print(f"| {tree.version} | {value} | {tree.version.subject} |", flush=True)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.trees", description=__doc__)
     parser.add_argument("commits", nargs="+", metavar="COMMIT", help="a commit, a range of them, or a folder")
+    parser.add_argument("--compiled", nargs="+", default=[], metavar="COMMIT", help="more of them, which are compiled")
     parser.add_argument("--workloads", nargs="+", choices=WORKLOADS, default=list(WORKLOADS), metavar="WORKLOAD")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--of-range", type=int, default=COMMITS, help="how many commits stand for a range")
+    add_results(parser)
     asked = parser.parse_args()
-    names = [commit for wanted in asked.commits for commit in commits(wanted, asked.of_range)]
+    versions = [
+        Version(commit, is_compiled)
+        for is_compiled, all_wanted in ((False, asked.commits), (True, asked.compiled))
+        for wanted in all_wanted
+        for commit in commits(wanted, asked.of_range)
+    ]
+    rows = list[Result]()
     with tempfile.TemporaryDirectory(prefix="trees-") as folder, ExitStack() as running:
-        trees = [_started(name, Path(folder, str(number)), running) for number, name in enumerate(names)]
-        measure(trees, asked.workloads, asked.rounds)
+        trees = [_started(version, Path(folder, str(number)), running) for number, version in enumerate(versions)]
+        conditions = f"{Plan(asked.rounds, warm_ups=1)}, in turns with {versions[0]}"
+        origin = Origin.now("Twisted", "confluent-kafka", conditions=conditions, kgateway=str(versions[-1]))
+        print(f"Measured {origin}", flush=True)
+        for name in asked.workloads:
+            work = WORKLOADS[name]
+            found = measure(trees, work, asked.rounds)
+            _print(work, trees, found)
+            rows += map(Result.of, compared(work.rows, found[-1], found[0]))
+        origin = replace(origin, after=calibrate())
+    if asked.results:
+        Results(origin, f"Compared with {versions[0]}", OTHER, rows=rows).write(asked.results)
     return 0
 
 

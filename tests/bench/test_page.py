@@ -3,10 +3,12 @@ docs/benchmarks.md, which `python -m bench.page` makes of results files.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from bench import page as command
+from bench import trees
 from bench.calibration import Calibration
 from bench.kafka import latency
 from bench.page import Measurements, Page, page
@@ -157,6 +159,19 @@ def test_a_ratio_near_its_goal_has_more_digits(tmp_path: Path) -> None:
     found = made(tmp_path, results("2026-11-20", [row(ACK, 1.0004)]))
     assert "An ack takes 1.0004 times as long." in found.text
     assert "| 1.0004 | <= 1 | **MISSED** |" in found.text
+
+
+def test_an_earlier_version_is_compared(tmp_path: Path) -> None:
+    """
+    Results of bench.trees have a table and a plot, as those of another server have.
+    """
+    work = trees.WORKLOADS["produce"].rows[0]
+    rate = Result(work.work, work.unit, (3, 3, 3), (2, 2, 2), (1.5, 1.5, 1.5))
+    template = "{{compared trees | Compared with 9738dfe | trees.produce}}\n"
+    found = made(tmp_path, replace(results("2026-11-20", [rate]), other=trees.OTHER), template=template)
+    assert "| work | unit | kgateway | the earlier version | ratio | goal |" in found.text
+    assert "| 1.50 | >= 1.6 | **MISSED** |" in found.text
+    assert list(found.plots) == ["trees"]
 
 
 def test_a_missing_value_is_named(tmp_path: Path) -> None:
