@@ -4,7 +4,7 @@ The two servers, each as a process of its own with a folder of its own, on a por
 Kafka has the settings it comes with, but for those without which a single node does not do: its addresses, one replica
 of internal topics, four partitions as kgateway has. Java runs it as Kafka's own start script would. Neither server
 writes more to its log than warnings, in neither does a new group wait for more members, and both look every second for
-what they are to compact.
+what they are to compact. Kafka removes the files of a deleted topic after a second, and kgateway at once.
 """
 
 import signal
@@ -47,6 +47,7 @@ share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
 log.cleaner.backoff.ms={backoff_ms}
+log.segment.delete.delay.ms={backoff_ms}
 num.partitions=4
 """
 
