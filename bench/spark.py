@@ -46,6 +46,7 @@ _SETTINGS = {
     "python.unix.domain.socket.enabled": "true",  # as jobs have them; Spark's own source has no Python
 }
 _TWO = "offset long, value binary"
+_GOALS = {"protocol, all columns": 2, "files, all columns": 4}  # times the speed of Spark's own source
 _QUERY = ("count(*)", "sum(length(value))", "max(offset)")
 
 
@@ -138,8 +139,10 @@ class Table:
     own: dict[int, float] = field(default_factory=dict)  # M records/s by the size of values, of Spark's own source
 
     def head(self) -> None:
-        print("\n| way | value bytes | best M records/s | median | MB/s of values | M per CPU s | to Spark's own |")
-        print("|---|---:|---:|---:|---:|---:|---:|")
+        print(
+            "\n| way | value bytes | best M records/s | median | MB/s of values | M per CPU s | to Spark's own | goal |"
+        )
+        print("|---|---:|---:|---:|---:|---:|---:|---|")
 
     def row(self, what: str, value_bytes: int, count: int, took: list[Took]) -> None:
         """
@@ -150,7 +153,12 @@ class Table:
         of_cpu = millions / min(one.cpu for one in took)
         ratio = usual / self.own.setdefault(value_bytes, usual)
         cells = f"{best:.2f} | {usual:.2f} | {best * value_bytes:,.0f} | {of_cpu:.2f} | {ratio:.1f} x"
-        print(f"| {what} | {value_bytes:,} | {cells} |", flush=True)
+        print(f"| {what} | {value_bytes:,} | {cells} | {_verdict(what, ratio)} |", flush=True)
+
+
+def _verdict(what: str, ratio: float) -> str:
+    goal = _GOALS.get(what)
+    return f"{goal} x, {'met' if ratio >= goal else '**MISSED**'}" if goal else ""
 
 
 def measure_own(table: Table, servers: dict[str, str], topics: Mapping[str, tuple[int, int]]) -> None:
