@@ -35,6 +35,7 @@ MEASURED = (
     "groups_many",
     "commits",
     "compaction",
+    "compaction_without_numpy",
     "transactions",
     "committed",
 )

@@ -129,16 +129,22 @@ def _run(server: Server, plan: Plan) -> Sequence[Measured]:
     return [Measured(took), Measured(peak() / MIB), *in_ms(seconds)]
 
 
-WORKLOAD = Workload(
-    "compaction",
-    [
-        Row(f"{_RECORDS / 1e6:.0f} million records of {_KEYS / 1e6:.0f} million keys", "s", at_most(1.0)),
-        Row("peak memory of the server's processes", "MiB", at_most(0.3)),
+def rows(time_goal: float, condition: str = "") -> list[Row]:
+    """
+    The rows for kgateway under a condition.
+    """
+    return [
+        Row(
+            f"{condition}{_RECORDS / 1e6:.0f} million records of {_KEYS / 1e6:.0f} million keys",
+            "s",
+            at_most(time_goal),
+        ),
+        Row(f"{condition}peak memory of the server's processes", "MiB", at_most(0.3)),
         *[
-            Row(f"during compaction, one record of another topic until its ack, {part}", "ms", at_most(goal))
+            Row(f"{condition}during compaction, one record of another topic until its ack, {part}", "ms", at_most(goal))
             for part, goal in (("p50", 1.0), ("p99", 0.5))
         ],
-    ],
-    _run,
-    _prepare,
-)
+    ]
+
+
+WORKLOAD = Workload("compaction", rows(1.0), _run, _prepare)
