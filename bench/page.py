@@ -279,9 +279,9 @@ def _calibrations(runs: Mapping[str, Iterable[str]]) -> str:
 
 
 def _wrapped(text: str, bullet: str = "") -> str:
-    indent = " " * len(bullet)
+    words, indent = " ".join(text.split()), " " * len(bullet)
     return fill(
-        text, _WIDTH, initial_indent=bullet, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        words, _WIDTH, initial_indent=bullet, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
 
 

@@ -210,6 +210,7 @@ def test_text_with_values_is_wrapped(tmp_path: Path) -> None:
     found = made(tmp_path, results("2026-11-20", [row(ACK, 0.25)]), template=template).text
     lines = found.splitlines()
     assert all(len(line) <= 120 for line in lines)
+    assert "   " not in found
     assert [line[:7] for line in lines] == ["word wo", "word wo", "", "- word ", "  word ", "- 0.25."]
 
 
