@@ -246,10 +246,12 @@ def _split(arguments: str) -> list[str]:
 
 def _caption(origins: Iterable[Origin]) -> str:
     """
-    The days, and the machine if it was the same on all of them.
+    The days, and the machine and the version of kgateway where they were always the same.
     """
-    days, machines = (sorted(set(values)) for values in zip(*((one.day, one.machine) for one in origins), strict=True))
-    return f"Measured on {' and '.join(days)}{f': {machines[0]}' if len(machines) == 1 else ''}"
+    found = [(one.day, one.machine, f"kgateway {one.versions.get('kgateway', '')}") for one in origins]
+    days, *others = (sorted(set(values)) for values in zip(*found, strict=True))
+    common = "; ".join(values[0].strip() for values in others if len(values) == 1)
+    return f"Measured on {' and '.join(days)}{f': {common}' if common else ''}"
 
 
 def _origins(places: Iterable[tuple[str, Origin]]) -> str:

@@ -174,6 +174,13 @@ def test_an_earlier_version_is_compared(tmp_path: Path) -> None:
     assert list(found.plots) == ["trees"]
 
 
+def test_a_plot_tells_whether_modules_were_compiled(tmp_path: Path) -> None:
+    found = results("2026-11-20", [row(ACK, 1)])
+    compiled = replace(found, origin=replace(found.origin, versions={"kgateway": "0.1.0 (compiled)"}))
+    plot = made(tmp_path, compiled).plots["acks"]
+    assert "Measured on 2026-11-20: a machine; kgateway 0.1.0 (compiled)</text>" in plot
+
+
 def test_a_missing_value_is_named(tmp_path: Path) -> None:
     """
     The page is made nevertheless.
