@@ -117,13 +117,14 @@ class PartitionFiles:
         The batches of one file. The first may begin before the position; single records that are not wanted are
         skipped.
         """
-        at, shift, report = 0, file.folder.shift, self._files.report(file.folder)
+        at, shift, number, report = 0, file.folder.shift, file.first, self._files.report(file.folder)
         behind = _BEGINNING if self._message_format.batched else position
         while at < file.size and position < end:
             found = result_of(self._files.range_at(file, at))
-            entries = list(found.messages())
+            entries = list(self._files.messages(found, number))
             wanted = _from(position, batches(b"".join(self._message_format.decode(entries, shift, behind, report))))
             at, shift = found.stop, self._message_format.shift_after(entries, shift)
+            number = entries[-1].offset + 1
             if wanted:
                 position = behind = wanted[-1].header.last_offset + 1
                 yield Window(wanted, AbortedTransactions(), position)

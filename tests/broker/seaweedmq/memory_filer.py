@@ -38,6 +38,11 @@ class MemoryFiler:
         self.chunks.pop(path, None)
         self.append(path, data)
 
+    write = put
+
+    async def content_of(self, path: str, entry: Entry) -> bytes:
+        return self.content(path)
+
     def append(self, path: str, data: bytes) -> None:
         self._written += 1
         self.chunks.setdefault(path, []).append((f"1,{self._written:x}", data))

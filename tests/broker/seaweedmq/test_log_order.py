@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kgateway.broker.seaweedmq.formats.log_entry import LoggedMessage
-from kgateway.broker.seaweedmq.formats.log_order import NEIGHBOURS, placed_entries, places
+from kgateway.broker.seaweedmq.formats.log_order import NEIGHBOURS, counted, places
 
 _FIRST, _COUNT = 100, 400
 _IN_ORDER = range(_FIRST, _FIRST + _COUNT)
@@ -70,6 +70,12 @@ def test_missing_and_repeated_offsets_stay(offsets: list[int], expected: list[in
     assert list(places(offsets)) == expected
 
 
-def test_messages_come_with_their_places() -> None:
-    entries = [LoggedMessage(offset, number + 1, b"", b"") for number, offset in enumerate([8, 7, 9])]
-    assert list(placed_entries(iter(entries))) == [(entries[0], 7), (entries[1], 8), (entries[2], 9)]
+@pytest.mark.parametrize("offsets", [[7, 8, 9, 10], [7, 9, 8, 10], [7, 70, 3, 7]])
+def test_messages_of_a_file_are_counted(offsets: list[int]) -> None:
+    """
+    Whatever numbers follow that of the first one.
+    """
+    entries = [LoggedMessage(offset, number + 1, b"", b"%d" % offset) for number, offset in enumerate(offsets)]
+    expected = [entry._replace(offset=7 + number) for number, entry in enumerate(entries)]
+    assert list(counted(iter(entries), None)) == expected
+    assert list(counted(iter(entries), 70)) == [entry._replace(offset=entry.offset + 63) for entry in expected]

@@ -160,7 +160,8 @@ def _holds(data, offset):  # type: ignore[no-untyped-def]
 
 def test_the_end_is_found_in_the_last_chunk(partition: Partition, monkeypatch: pytest.MonkeyPatch) -> None:
     """
-    Later only added bytes are read, and none if there are none.
+    If messages are batches; other messages are counted, and read for that once. Later only added bytes are read, and
+    none if there are none.
     """
     chunks = [partition.messages(20), partition.messages(7), partition.messages(4, 9_000)]
     path = partition.write(1, *chunks)
@@ -169,7 +170,8 @@ def test_the_end_is_found_in_the_last_chunk(partition: Partition, monkeypatch: p
     end = done(partition.history.end(0))
     assert end[:4] == (31, 31, (path, 0), 0)
     last = len(chunks[0] + chunks[1])
-    assert all(start >= last or start == 0 for start, _ in reads)  # at 0 is the first message
+    if partition.history._format.batched:
+        assert all(start >= last or start == 0 for start, _ in reads)  # at 0 is the first message
     reads.clear()
     assert done(partition.history.end(0)) == end
     assert reads == []

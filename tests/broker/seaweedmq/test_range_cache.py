@@ -10,7 +10,7 @@ from kgateway.wire.types import Buffer
 def of_size(size: int) -> DecodedRange:
     tail = BatchCache[Buffer](0)
     tail.add(bytes(size), 0, 1)
-    return DecodedRange(tail, RangeStart(size, 1, 0))
+    return DecodedRange(tail, RangeStart(size, 1, 0, None))
 
 
 def key(name: str, start: int = 0) -> RangeKey:

@@ -2,34 +2,27 @@
 Messages of other programs, which consumers get out of the memory of a broker, and the offsets that files give them.
 """
 
-from collections.abc import Iterator, Sequence
-
 import pytest
 
-from kgateway.broker.seaweed.cluster import SeaweedCluster
 from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
-from kgateway.broker.seaweed.filer.filer import Filer
-from kgateway.broker.seaweed.protos.filer_pb2 import LogEntry
 from kgateway.broker.seaweed.protos.schema_pb2 import RecordType
 from kgateway.broker.seaweedmq.broker import SeaweedMQBroker
-from kgateway.broker.seaweedmq.files.partition_files import FilesEnd, PartitionFiles
-from kgateway.broker.seaweedmq.files.range_reader import RangeCache
 from kgateway.broker.seaweedmq.formats.format import Message
+from kgateway.broker.seaweedmq.formats.log_entry import LoggedMessage
 from kgateway.broker.seaweedmq.formats.record import RecordFormat
-from kgateway.broker.seaweedmq.formats.registry import FORMATS
-from kgateway.broker.seaweedmq.layout.topic_file import PartitionFolder
-from kgateway.broker.seaweedmq.layout.topic_paths import SECOND_NS, RingRange, log_name
-from kgateway.broker.seaweedmq.partitions.lost_messages import ShownEnd, count_after_loss, end_after_loss
+from kgateway.broker.seaweedmq.layout.topic_paths import SECOND_NS
 from kgateway.broker.seaweedmq.partitions.partition import SeaweedMQPartition
 from kgateway.cluster.partition import Isolation, Read
+from kgateway.cluster.view import NewTopic
 from kgateway.interfaces import IPartition
 from kgateway.records.batch import batches
 from kgateway.records.record import records
 from tests.broker.behaviour import appended, batch, result
 from tests.broker.seaweed.cluster import done
-from tests.broker.seaweed.real_reactor import reactor, until, wait
+from tests.broker.seaweed.real_reactor import until
 from tests.broker.seaweedmq.foreign_topic import ForeignTopic
 from tests.broker.seaweedmq.gateways import Start, ledger_end, running
+from tests.broker.seaweedmq.test_external_changes import PLAIN
 
 _NOON_NS = 1_800_000_000 * SECOND_NS
 
@@ -123,105 +116,17 @@ def test_ours_can_follow_them_before_they_are_in_files(theirs: ForeignTopic, sta
             assert partition.lost is None
 
 
-@pytest.fixture
-def files(seaweed: SeaweedCluster, folder: str) -> PartitionFiles:
-    part = PartitionFolder(folder, 100, 0, 0, RingRange(0, 2520))
-    return PartitionFiles(seaweed, [part], FORMATS["plain"], RangeCache(1 << 20), reactor)
-
-
-@pytest.fixture
-def write(filer: Filer, folder: str) -> Iterator[object]:
+def test_ours_are_not_taken_for_theirs(start: Start) -> None:
     """
-    A function that writes a file for a second after noon, with messages of these numbers.
+    The broker was asked before a message of ours was published, and answers with that message.
     """
-
-    def written(second: int, numbers: Sequence[int]) -> None:
-        time = _NOON_NS + second * SECOND_NS
-        found = [
-            LogEntry(ts_ns=time + place, data=b"%d" % number, offset=number).SerializeToString()
-            for place, number in enumerate(numbers)
-        ]
-        data = b"".join(len(each).to_bytes(4, "big") + each for each in found)
-        wait(filer.files.put(f"{folder}/{log_name(time)}", data))
-
-    return written  # type: ignore[return-value]
-
-
-def read_all(files: PartitionFiles, start: int, stop: int) -> list[tuple[int, bytes | None]]:
-    """
-    The records from one offset to another, with their offsets.
-    """
-    found = list[tuple[int, bytes | None]]()
-    while start < stop:
-        data = done(files.read(start, 1 << 20, True, stop))
-        new = [(each.offset, each.value) for buffer in data for one in batches(buffer) for each in records(one)]
-        found += [each for each in new if each[0] >= start]
-        start = found[-1][0] + 1
-    return found
-
-
-def test_messages_that_have_changed_places_are_read_in_the_order_of_the_log(files, write) -> None:  # type: ignore[no-untyped-def]
-    """
-    One was overtaken by the last message of a file.
-    """
-    numbers = [*range(20), 21, 20, *range(22, 50), 51, 50, *range(52, 100)]
-    write(0, numbers[:51])
-    write(5, numbers[51:])
-    done(files.refresh())
-    assert read_all(files, 100, 200) == [(100 + place, b"%d" % number) for place, number in enumerate(numbers)]
-    assert done(files.end(0))[:2] == (200, 100)
-    assert [done(files.first(file)) for file in files.listed] == [100, 151]
-
-
-class TestAfterALoss:
-    """
-    A file with the messages 0 to 9, which are Kafka's offsets 100 to 109; consumers have got the records up to 115,
-    and the broker was killed.
-    """
-
-    shown = ShownEnd(116, _NOON_NS + 2 * SECOND_NS)
-
-    def end(self, files: PartitionFiles, shown: ShownEnd | None) -> FilesEnd:
-        done(files.refresh())
-        return done(end_after_loss(files, done(files.end(0)), shown, lambda: None))
-
-    @pytest.mark.parametrize("first", [10, 13])
-    def test_numbers_that_are_given_again_get_later_offsets(self, files, write, seaweed, first) -> None:  # type: ignore[no-untyped-def]
-        """
-        Whoever lists the files again finds the same offsets.
-        """
-        write(0, range(10))
-        write(9, range(first, first + 5))
-        done(files.refresh())
-        assert done(count_after_loss(files, self.shown, lambda: None))
-        expected = [(116 + n, b"%d" % (first + n)) for n in range(5)]
-        assert done(files.end(0))[:2] == (121, first + 5)
-        assert read_all(files, 110, 121) == expected
-        assert not done(count_after_loss(files, self.shown, lambda: None))
-        again = PartitionFiles(seaweed, files.folders, FORMATS["plain"], RangeCache(1 << 20), reactor)
-        done(again.refresh())
-        assert read_all(again, 100, 121) == [(100 + n, b"%d" % n) for n in range(10)] + expected
-        assert again.shift_at(_NOON_NS) == 100
-        assert again.shift_at(_NOON_NS + 9 * SECOND_NS) == 116 - first
-
-    def test_numbers_that_continue_keep_their_offsets(self, files, write) -> None:  # type: ignore[no-untyped-def]
-        write(0, range(10))
-        write(9, range(16, 20))
-        assert self.end(files, self.shown)[:2] == (120, 20)
-        assert files.shift_at(_NOON_NS + 9 * SECOND_NS) == 100
-
-    def test_nothing_was_lost(self, files, write) -> None:  # type: ignore[no-untyped-def]
-        write(0, range(16))
-        assert self.end(files, self.shown)[:2] == (116, 16)
-        assert self.end(files, None)[:2] == (116, 16)
-
-    def test_a_gateway_that_starts_before_new_messages_come(self, files, write) -> None:  # type: ignore[no-untyped-def]
-        """
-        They get the offsets after those that consumers know, as soon as there are some.
-        """
-        write(0, range(10))
-        assert self.end(files, self.shown)[:2] == (116, 10)
-        assert self.end(files, self.shown)[:2] == (116, 10)
-        write(9, range(10, 12))
-        assert self.end(files, self.shown)[:2] == (118, 12)
-        assert read_all(files, 110, 118) == [(116, b"10"), (117, b"11")]
+    with running(start) as broker:
+        topic = result(broker.create_topic(NewTopic("ours", 1, config=PLAIN)))
+        partition = broker.partition(topic.id, 0)
+        assert isinstance(partition, SeaweedMQPartition)
+        answer = appended(partition, batch(1))
+        done(partition._show_others([LoggedMessage(0, _NOON_NS, b"k", b"v")]))
+        assert partition._context.files.shift_at(_NOON_NS) == 0
+        assert answer.committed
+        result(answer.committed)
+        assert partition.log_end == 1

@@ -33,6 +33,7 @@ class Broker:
         self.asked = 0
         self.fetched: list[int] = []
         self.looked_up = 0
+        self.late = 0  # how many messages come between two steps of a request
         self.error: RpcError | None = None
         self.hanging: Deferred[None] | None = None
 
@@ -50,17 +51,21 @@ class Broker:
             await self.hanging
         if self.error:
             raise self.error
-        return self.next
+        return max(self.next, self.next - self.drift)
 
     async def fetch_from(self, name: str, assignment: BrokerPartitionAssignment, start: int) -> FetchMessageResponse:
         self.fetched.append(start)
         first = self.next - len(self.times)
         end = self.next - self.drift
         wanted = self.times[max(start - first, 0) :] if self.window <= start < end else []
+        following = self.next if wanted else start
+        for _ in range(self.late):
+            self.publish(self.times[-1] + 1)
+            self.late -= 1
         return FetchMessageResponse(
             messages=[DataMessage(ts_ns=time) for time in wanted],
-            next_offset=self.next if wanted else start,
-            high_water_mark=end,
+            next_offset=following,
+            high_water_mark=self.next - self.drift,
             log_start_offset=self.window,
         )
 
@@ -275,6 +280,29 @@ class CountTests(TailTestCase):
             self.pass_time(0.02)
         self.assertEqual(list(range(1_000, 1_300)), self.shown)
         self.assertLess(len(self.broker.fetched), 310)  # the difference is remembered
+
+    def test_a_broker_that_gives_offsets_again_is_not_believed(self) -> None:
+        """
+        It does not return the messages whose offsets are smaller than the one asked for, though they are new.
+        """
+        tail = self.of(Broker(first=500, drift=-300))
+        self.position = TailPosition(800, 799)
+        self.is_awaited = True
+        tail.want()
+        for time in range(1_000, 1_600):
+            self.broker.publish(time)
+            self.pass_time(0.02)
+        self.assertEqual([], self.shown)
+        self.assertIn(800, self.broker.fetched)
+
+    def test_messages_that_come_meanwhile_do_not_make_it_doubtful(self) -> None:
+        """
+        The broker tells its end after it has read the messages.
+        """
+        self.broker.late = 2
+        self.broker.publish(*range(1, 6))
+        self.successResultOf(Deferred.fromCoroutine(self.tail.catch_up()))
+        self.assertEqual([1, 2, 3, 4, 5], self.shown[:5])
 
 
 class PaceTests(SynchronousTestCase):

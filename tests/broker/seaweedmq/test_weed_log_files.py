@@ -54,7 +54,7 @@ def test_a_log_file_is_read(cluster: DevCluster) -> None:
         (offset, *message) for offset, message in zip(offsets, MESSAGES, strict=True)
     ]
     assert whole_size(data) == len(data) == found[-1].end
-    assert last_entries(data, len(data), 1) == found[-1:]
+    assert last_entries(data, len(data), 1) == (found[-1:], len(found))
     names = [entry.name for entry in topic.entries(topic.folder)]
     assert min(filter(is_log_file, names)) == log_name(found[0].ts_ns)
     assert {name for name in names if not is_log_file(name)} <= {CHECKPOINT}

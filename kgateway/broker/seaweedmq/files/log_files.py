@@ -14,7 +14,7 @@ message of ours is something else: its offsets are missing without it, so a read
 """
 
 from bisect import bisect_right
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing, suppress
 from functools import partial
 from itertools import islice
@@ -36,11 +36,12 @@ from kgateway.broker.seaweedmq.formats.format import (
     raise_unless_repeated,
 )
 from kgateway.broker.seaweedmq.formats.log_entry import LoggedMessage
-from kgateway.broker.seaweedmq.formats.log_order import NEIGHBOURS, places
+from kgateway.broker.seaweedmq.formats.log_order import NEIGHBOURS, counted, places
 from kgateway.broker.seaweedmq.layout.offset_shifts import (
     SHIFTS,
     OffsetShift,
     encode_shifts,
+    first_of,
     read_shifts,
     shift_of,
     with_shift,
@@ -98,20 +99,35 @@ class LogFile(NamedTuple):
     folder: PartitionFolder
     first_chunk: str  # tells it from another file of its path
     last_chunk: int  # its position, where a message begins: each flush adds a chunk
+    first: int | None  # the number with which its first message is counted, if not with its own
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
 
     def has_become(self, later: "LogFile") -> bool:
         """
         Whether this is the same file with the same offsets; it may have grown.
         """
-        is_same = self.first_chunk == later.first_chunk and self.folder.shift == later.folder.shift
-        return is_same and self.size <= later.size
+        is_same = self.first_chunk == later.first_chunk and self.size <= later.size
+        return is_same and (self.folder.shift, self.first) == (later.folder.shift, later.first)
+
+
+class FileHead(NamedTuple):
+    """
+    The first message of a file.
+    """
+
+    entry: LoggedMessage  # with its own offset
+    says_offset: bool  # of Kafka's
 
 
 class FileEnd(NamedTuple):
-    message_offset: int  # SeaweedMQ's offset of its last message
+    message_offset: int  # of its last message, as the broker counts
     ts_ns: int  # of that message
     placed: PlacedMessage | None  # the last message that has offsets of Kafka's; others may follow
     shift: int  # Kafka's offsets minus SeaweedMQ's, after it
+    number: int  # counted, of the next message in this file
 
 
 class LogFiles:
@@ -125,7 +141,7 @@ class LogFiles:
         self._seaweed = seaweed
         self._format = message_format
         self._firsts: dict[str, int] = {}  # Kafka's offset of the first message in a file, by its path
-        self._first_messages: dict[str, int] = {}  # and SeaweedMQ's
+        self._first_messages: dict[str, int] = {}  # and its number
         self._without: dict[str, int] = {}  # by path: before this byte nothing has an offset of Kafka's
         self._lasts: dict[str, tuple[LogFile, FileEnd]] = {}
         self._foreign = ForeignMessages()
@@ -135,13 +151,33 @@ class LogFiles:
         """
         List the files; the paths of those listed before that are gone, or replaced.
         """
+        return self.adopt(await self.listing(folders))
+
+    async def listing(self, folders: Sequence[PartitionFolder]) -> list[LogFile]:
+        """
+        The files as they are now.
+        """
         filer, found = await self._seaweed.filer(), list[LogFile]()
         for folder in folders:
             entries = await filer.all_entries(folder.path)
             await self._read_shifts(filer, folder, entries)
             for entry in entries:
                 if not entry.is_directory and is_log_file(entry.name) and entry.attributes.file_size:
-                    found.append(_listed(folder._replace(shift=self.shift_of(folder, entry.name)), entry))
+                    found.append(self.with_shift(_listed(folder, entry), folder))
+        return found
+
+    def with_shift(self, file: LogFile, folder: PartitionFolder) -> LogFile:
+        """
+        A file of this folder with the shift and the number of its first message that are stored for it.
+        """
+        shift = self.shift_of(folder, file.name)
+        first = None if self._format.batched else first_of(file.name, self._shifts.get(folder.path, ()))
+        return file._replace(folder=folder._replace(shift=shift), first=first)
+
+    def adopt(self, found: Sequence[LogFile]) -> list[str]:
+        """
+        Use these files from now on; the paths of those used before that are gone, or replaced.
+        """
         now = {file.path: file for file in found}
         gone = [file.path for file in self.listed if file.path not in now or not file.has_become(now[file.path])]
         self.listed = found
@@ -191,34 +227,55 @@ class LogFiles:
         return known
 
     async def first_message(self, file: LogFile) -> int:
+        """
+        The number of the first message.
+        """
         if file.path not in self._first_messages:
             await self._first_entries(file)
         return self._first_messages[file.path]
 
+    async def head(self, file: LogFile) -> FileHead:
+        found = await read_range(lambda *span: self._read(file, *span), 0, file.size, _FIRST_BYTES)
+        entry = next(found.messages())
+        return FileHead(entry, self._format.shift_after([entry], _NO_SHIFT) != _NO_SHIFT)
+
     async def last(self, file: LogFile) -> FileEnd:
         """
-        The end of the file. Only what was added since the last look is read, or the last chunk, if a message of ours
-        ends it.
+        The end of the file. Only what was added since the last look is read; of batches, which need not be counted,
+        only the last chunk.
         """
-        known = self._lasts.get(file.path)
+        known, before = self._lasts.get(file.path), None
         if known and known[0] == file:
             return known[1]
-        seen, before = (known[0].size, known[1]) if known else (0, None)
+        seen, shift, number = 0, file.folder.shift, file.first
+        if known and known[0].has_become(file):
+            seen, before = known[0].size, known[1]
+            shift, number = before.shift, before.number
+        start = max(seen, file.last_chunk) if self._format.batched else seen
         try:
-            entries = await self._last_entries(file, max(seen, file.last_chunk))
+            entries, count, first = await self._last_entries(file, start)
         except Malformed:
-            if file.last_chunk <= seen:
+            if start == seen:
                 raise
-            entries = await self._last_entries(file, seen)  # another program has rewritten it in other chunks
-        shift = await self._shift_before(file, entries, seen, before.shift if before else file.folder.shift)
-        near = list(self._format.walk(entries, shift, EARLIEST_OFFSET, self.report(file.folder)))
-        placed = near[-1] if near else await self._last_placed(file, seen, shift)
+            entries, count, first = await self._last_entries(file, seen)  # it was rewritten in other chunks
+        number = first if number is None else number
+        near = list(self._counted(entries, number + count - len(entries)))
+        shift_near = await self._shift_before(file, near, seen, shift, number)
+        placed = self._last_of(near, shift_near, file) or await self._last_placed(file, seen, shift, number)
         if placed is None and before:
             placed = before.placed
-        place = places([entry.offset for entry in entries])[-1]
-        last = FileEnd(place, entries[-1].ts_ns, placed, self._format.shift_after(entries, shift))
+        message_offset = places([entry.offset for entry in entries])[-1]
+        shift_after = self._format.shift_after(near, shift_near)
+        last = FileEnd(message_offset, near[-1].ts_ns, placed, shift_after, number + count)
         self._lasts[file.path] = file, last
         return last
+
+    def messages(self, found: MessageRange, number: int | None) -> Iterable[LoggedMessage]:
+        """
+        The messages of a range with consecutive numbers, beginning with this one; for a file's first range it is None,
+        or what the file says.
+        """
+        return self._counted(found.messages(), number)
 
     async def from_offset(self, offset: int, ledger: Ledger | None = None) -> Sequence[LogFile]:
         """
@@ -243,7 +300,7 @@ class LogFiles:
         files = self.listed
         name = log_name(min(max(timestamp, 0), TIMESTAMP_MAX) * _MILLISECOND_NS)
         # The second of its name may have begun before the file did.
-        index = bisect_right(files, name, key=lambda file: file.path.rpartition("/")[2]) - 2
+        index = bisect_right(files, name, key=lambda file: file.name) - 2
         return files[max(index, 0)] if files else None
 
     async def range_at(self, file: LogFile, start: int) -> MessageRange:
@@ -275,39 +332,62 @@ class LogFiles:
         self._without[file.path] = file.size
         return None
 
-    async def _last_placed(self, file: LogFile, start: int, shift: int) -> PlacedMessage | None:
+    async def _last_placed(self, file: LogFile, start: int, shift: int, number: int) -> PlacedMessage | None:
         """
-        The last message after this position that has offsets of Kafka's.
+        The last message after this position, where the message with this number is, that has offsets of Kafka's.
         """
-        folder, last, end = file.folder, None, EARLIEST_OFFSET
-        async for messages in self.ranges(file, start):
-            for last in self._format.walk(messages.messages(), shift, end, self.report(folder)):
+        last, end = None, EARLIEST_OFFSET
+        async for found in self.ranges(file, start):
+            entries = list(self.messages(found, number))
+            number += len(entries)
+            for last in self._format.walk(entries, shift, end, self.report(file.folder)):
                 end = last.offset + last.span
+            shift = self._format.shift_after(entries, shift)
         return last
 
-    async def _shift_before(self, file: LogFile, entries: list[LoggedMessage], start: int, shift: int) -> int:
+    def _last_of(self, entries: list[LoggedMessage], shift: int, file: LogFile) -> PlacedMessage | None:
+        placed = list(self._format.walk(entries, shift, EARLIEST_OFFSET, self.report(file.folder)))
+        return placed[-1] if placed else None
+
+    async def _shift_before(
+        self, file: LogFile, entries: list[LoggedMessage], start: int, shift: int, number: int
+    ) -> int:
         """
         The shift with which these entries at the end of the file are read. If they are all of other programs, what
-        stands before them is read, from this position on, where the shift was this.
+        stands before them is read, from this position on, where the shift and the number of the message were these.
         """
         if not self._format.shifts or self._format.shift_after(entries, _NO_SHIFT) != _NO_SHIFT:
             return shift
-        async for messages in self.ranges(file, start):
-            shift = self._format.shift_after(list(messages.messages()), shift)
+        async for found in self.ranges(file, start):
+            before = list(self.messages(found, number))
+            number += len(before)
+            shift = self._format.shift_after(before, shift)
         return shift
 
     async def _first_entries(self, file: LogFile) -> list[LoggedMessage]:
         found = await read_range(lambda *span: self._read(file, *span), 0, file.size, _FIRST_BYTES)
-        first = list(islice(found.messages(), _NEAR))
-        self._first_messages[file.path] = places([entry.offset for entry in first])[0]
+        first = list(islice(self.messages(found, file.first), _NEAR))
+        self._first_messages[file.path] = first[0].offset
         return first
 
-    async def _last_entries(self, file: LogFile, start: int) -> list[LoggedMessage]:
+    async def _last_entries(self, file: LogFile, start: int) -> tuple[list[LoggedMessage], int, int]:
+        """
+        The last messages after this position, as their broker has numbered them; how many there are; and the offset of
+        the first one.
+        """
+        first, total = None, 0
         while True:
             found = await read_range(lambda *span: self._read(file, *span), start, file.size, _LAST_BYTES)
+            if first is None:
+                first = next(found.messages()).offset
+            entries, count = found.last(_NEAR)
+            total += count
             if found.stop == file.size:
-                return found.last(_NEAR)
+                return entries, total, first
             start = found.stop
+
+    def _counted(self, entries: Iterable[LoggedMessage], number: int | None) -> Iterable[LoggedMessage]:
+        return entries if self._format.batched else counted(entries, number)
 
     async def _read(self, file: LogFile, start: int, stop: int) -> bytes:
         data = await (await self._seaweed.filer()).files.read(file.path, start, stop)
@@ -317,10 +397,10 @@ class LogFiles:
 
 
 def _listed(folder: PartitionFolder, entry: FilerEntry) -> LogFile:
-    attributes, chunks = entry.attributes, entry.chunks
+    attributes, path = entry.attributes, f"{folder.path}/{entry.name}"
+    chunks = entry.chunks
     first_chunk, last_chunk = (chunks[0].file_id, chunks[-1].offset) if chunks else ("", 0)
-    path = f"{folder.path}/{entry.name}"
-    return LogFile(path, attributes.file_size, attributes.mtime, folder, first_chunk, last_chunk)
+    return LogFile(path, attributes.file_size, attributes.mtime, folder, first_chunk, last_chunk, None)
 
 
 def _named_by_ledger(files: Sequence[LogFile], offset: int, ledger: Ledger) -> Sequence[int]:

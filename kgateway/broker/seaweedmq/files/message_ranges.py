@@ -42,8 +42,11 @@ class MessageRange(NamedTuple):
     def messages(self) -> Iterator[LoggedMessage]:
         return logged_messages(self.data, self.size, self.start)
 
-    def last(self, count: int) -> list[LoggedMessage]:
-        return last_entries(self.data, self.size, count, self.start)
+    def last(self, wanted: int) -> tuple[list[LoggedMessage], int]:
+        """
+        The last messages, as many as are wanted, and how many there are.
+        """
+        return last_entries(self.data, self.size, wanted, self.start)
 
 
 async def read_range(read: Read, start: int, size: int, range_bytes: int) -> MessageRange:

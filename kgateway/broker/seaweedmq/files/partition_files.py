@@ -2,23 +2,26 @@
 All files that SeaweedMQ has written for one partition, oldest first.
 """
 
+from bisect import bisect_right
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from itertools import chain, dropwhile, islice
 from typing import NamedTuple, TypeVar
 
+from twisted.internet.defer import Deferred, DeferredLock
 from twisted.internet.interfaces import IReactorTime
 
 from kgateway.broker.seaweed.calls.retries import Precondition
 from kgateway.broker.seaweed.cluster import SeaweedCluster
 from kgateway.broker.seaweed.filer.content import FileNotFound
 from kgateway.broker.seaweedmq.files.log_files import LogFile, LogFiles
+from kgateway.broker.seaweedmq.files.offset_continuity import OffsetContinuity, ShownEnd
 from kgateway.broker.seaweedmq.files.range_reader import RangeCache, RangeReader
 from kgateway.broker.seaweedmq.formats.format import MessageFormat, SkippedMessage
 from kgateway.broker.seaweedmq.formats.log_entry import LoggedMessage
 from kgateway.broker.seaweedmq.layout.offset_shifts import OffsetShift
 from kgateway.broker.seaweedmq.layout.topic_file import PartitionFolder
 from kgateway.broker.seaweedmq.layout.topic_paths import log_name
-from kgateway.broker.seaweedmq.ledger.ledger import Ledger
+from kgateway.broker.seaweedmq.ledger.ledger import LATEST, Ledger
 from kgateway.cluster.partition import EARLIEST_OFFSET
 from kgateway.records.batch import BatchHeader
 from kgateway.wire.errors import ErrorCode, KafkaError, Malformed
@@ -60,6 +63,19 @@ class PartitionFiles:
         self._format = message_format
         self._files = LogFiles(seaweed, message_format)
         self._ranges = RangeReader(self._files, message_format, decoded, clock)
+        self._continuity: OffsetContinuity | None = None
+        self._listing = DeferredLock()
+
+    def lead(
+        self, precondition: Precondition, shown: Callable[[], ShownEnd | None], lost: Callable[[int], None]
+    ) -> None:
+        """
+        From now on, make offsets continue in new files. `shown` says what consumers have got; `lost` is called with its
+        end if what they have got last is lost.
+        """
+        if not self._format.batched:
+            self._continuity = OffsetContinuity(self._files, precondition, shown, lost)
+            self._continuity.skip(self.listed)
 
     @property
     def listed(self) -> Sequence[LogFile]:
@@ -70,7 +86,15 @@ class PartitionFiles:
         return [file.size for file in self.listed]
 
     async def refresh(self) -> None:
-        self._ranges.forget(await self._files.refresh(self.folders))
+        await self._listing.run(lambda: Deferred.fromCoroutine(self._refresh()))
+
+    async def _refresh(self) -> None:
+        found = await self._files.listing(self.folders)
+        if self._continuity:
+            if not self.listed and self.ledger:
+                self._continuity.skip(_seen_by(self.ledger, found))
+            found = await self._continuity.continue_offsets(found, self.folders)
+        self._ranges.forget(self._files.adopt(found))
 
     def shift_at(self, ts_ns: int) -> int:
         """
@@ -84,28 +108,11 @@ class PartitionFiles:
         """
         await self._files.add_shift(self.folders[-1], OffsetShift(log_name(ts_ns), shift), precondition)
 
-    async def add_shift(self, first: LogFile, shift: int, precondition: Precondition) -> None:
-        """
-        Read messages with another shift in this file and those after it.
-        """
-        added = OffsetShift(first.path.rpartition("/")[2], shift)
-        await self._files.add_shift(self.folders[-1], added, precondition)
-
     def report(self, left_out: SkippedMessage) -> None:
         """
         Report a skipped message of today's folder.
         """
         self._files.report(self.folders[-1])(left_out)
-
-    async def first_after(self, ts_ns: int) -> tuple[LogFile, int] | None:
-        """
-        The first file that was begun in a later second, in today's folder, and SeaweedMQ's offset of its first message.
-        """
-        newest = f"{self.folders[-1].path}/"
-        for file in self.listed:
-            if file.path.startswith(newest) and file.path.removeprefix(newest) > log_name(ts_ns):
-                return file, await self._files.first_message(file)
-        return None
 
     async def first(self, file: LogFile) -> int | None:
         """
@@ -162,11 +169,12 @@ class PartitionFiles:
         cannot be read to its end `damaged` is called, before the next one is read.
         """
         for file in await self._since(offset):
-            folder = file.folder
+            folder, number = file.folder, file.first
             try:
                 async for found in self._files.ranges(file):
-                    async for piece in self._ranges.pieces(found):
+                    async for piece in self._ranges.pieces(found, number):
                         yield folder, piece
+                        number = piece[-1].offset + 1
                         folder = folder._replace(shift=self._format.shift_after(piece, folder.shift))
             except FileNotFound:
                 await self.refresh()
@@ -244,3 +252,15 @@ class PartitionFiles:
         except FileNotFound:
             await self.refresh()
             return await ask()
+
+
+def _seen_by(ledger: Ledger, files: Sequence[LogFile]) -> Sequence[LogFile]:
+    """
+    The files before the one in which the ledger ends, which a gateway has read that leads no more. Clocks may differ,
+    so one more is left out.
+    """
+    last = ledger.at(LATEST)
+    if last is None:
+        return ()
+    folder = next((file.folder.path for file in files if last.section[1:] == file.folder[-2:]), "")
+    return files[: max(bisect_right(files, f"{folder}/{log_name(last.ts_ns)}", key=lambda file: file.path) - 2, 0)]

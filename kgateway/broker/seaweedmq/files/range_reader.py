@@ -44,6 +44,7 @@ class RangeStart(NamedTuple):
     start: int
     end: int  # Kafka's offset after all that is before it
     shift: int  # Kafka's offsets minus SeaweedMQ's
+    number: int | None  # of the first message in it; None for that of the file's first message
 
 
 class DecodedRange(NamedTuple):
@@ -172,12 +173,12 @@ class RangeReader:
             self._marks.pop(path, None)
         self._decoded.forget(paths)
 
-    async def pieces(self, found: MessageRange) -> AsyncIterator[list[LoggedMessage]]:
+    async def pieces(self, found: MessageRange, number: int | None) -> AsyncIterator[list[LoggedMessage]]:
         """
-        Some messages at a time, with a turn of the reactor for others between.
+        Some messages at a time, the first one with this number, and a turn of the reactor for others between.
         """
         piece, began = list[LoggedMessage](), found.start
-        for entry in found.messages():
+        for entry in self._files.messages(found, number):
             piece.append(entry)
             if entry.end - began >= _PIECE_BYTES:
                 yield piece
@@ -194,7 +195,7 @@ class RangeReader:
         return _Wanted(file, marks[max(bisect_right(marks, offset, key=lambda mark: mark.end) - 1, 0)])
 
     def _marks_of(self, file: LogFile) -> list[RangeStart]:
-        return self._marks.setdefault(file.path, [RangeStart(0, 0, file.folder.shift)])
+        return self._marks.setdefault(file.path, [RangeStart(0, 0, file.folder.shift, file.first)])
 
     async def _range(self, wanted: _Wanted) -> DecodedRange:
         return self._decoded.get(wanted.key) or await self._coming.get(wanted)
@@ -221,11 +222,12 @@ class RangeReader:
         return decoded
 
     async def _read(self, wanted: _Wanted) -> DecodedRange:
-        (start, end, shift), message_format, report = wanted.mark, self._format, self._files.report(wanted.file.folder)
+        (start, end, shift, number), message_format = wanted.mark, self._format
+        report = self._files.report(wanted.file.folder)
         tail, found = BatchCache[Buffer](end), await self._files.range_at(wanted.file, start)
-        async for piece in self.pieces(found):
+        async for piece in self.pieces(found, number):
             for buffer in message_format.decode(piece, shift, tail.end, report):
                 for batch in batches(buffer):
                     tail.add(batch.data, batch.header.base_offset, batch.header.last_offset + 1)
-            shift = message_format.shift_after(piece, shift)
-        return DecodedRange(tail, RangeStart(found.stop, tail.end, shift))
+            shift, number = message_format.shift_after(piece, shift), piece[-1].offset + 1
+        return DecodedRange(tail, RangeStart(found.stop, tail.end, shift, number))

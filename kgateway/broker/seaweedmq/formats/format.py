@@ -36,7 +36,7 @@ class PlacedMessage(NamedTuple):
 
     offset: int  # Kafka's, of the first record in it
     span: int  # how many of Kafka's offsets it takes
-    message_offset: int  # SeaweedMQ's offset
+    message_offset: int  # SeaweedMQ's offset, counted within its file
     ts_ns: int
     max_timestamp: int  # of its records, in milliseconds
     batch: BatchHeader | None = None  # of an idempotent producer, if it ends with this message

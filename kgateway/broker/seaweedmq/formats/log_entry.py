@@ -94,15 +94,17 @@ def first_size(data: bytes) -> int:
     return LENGTH_SIZE + int(_LENGTH.unpack_from(data)[0])
 
 
-def last_entries(data: bytes, size: int, count: int, start: int = 0) -> list[LoggedMessage]:
+def last_entries(data: bytes, size: int, wanted: int, start: int = 0) -> tuple[list[LoggedMessage], int]:
     """
-    The last of the messages in these bytes, as many as are wanted, found without reading the others.
+    The last of the messages in these bytes, as many as are wanted, found without reading the others; and how many
+    messages there are.
     """
-    last, pos = deque[int](maxlen=count), 0
+    last, pos, count = deque[int](maxlen=wanted), 0, 0
     while size - pos >= LENGTH_SIZE:
         last.append(pos)
         pos += LENGTH_SIZE + _LENGTH.unpack_from(data, pos)[0]
-    return list(logged_messages(data[last[0] : size], None, start + last[0]))
+        count += 1
+    return list(logged_messages(data[last[0] : size], None, start + last[0])), count
 
 
 def cut_off(pos: int, size: int) -> Malformed:

@@ -1,15 +1,15 @@
 """
-The places of messages in the log, counted as SeaweedMQ counts.
+The order of messages in the log, and their numbers.
 
 A broker gives a message its offset, and only then appends it. So if several programs publish to a partition at the same
-time, neighbours may be in the log in another order than that of their offsets: 3, 5, 4, 6. The order of the log is the
-one in which subscribers of SeaweedMQ get them, and the one that consumers see. So our rule is: what counts is a
-message's place, which is the offset that it would have if its neighbours had theirs in order: 3, 4, 5, 6.
+time, messages may be in the log in another order than that of their offsets: 3, 5, 4, 6. The order of the log is the
+one in which subscribers of SeaweedMQ get them, and the one that consumers see. So our rule is: within a file, messages
+are counted, beginning with the offset of the first one: 3, 4, 5, 6. A busy machine may keep a message back until
+hundreds of others have overtaken it; counting does not mind.
 
-The place can be told from any few neighbours, because nearly all of them are where their offset says. So it is the same
-whether a message is first seen in the memory of the broker or in a file, and wherever a file or a piece of it begins.
-Of a handful of messages nobody can say whether a number is missing for good or for now; few messages are seldom from
-programs that publish at the same time, so it is missing for good.
+How far the broker has counted can be told from the last messages, because nearly all of them are where their offset
+says. Of a handful of messages nobody can say whether a number is missing for good or for now; few messages are seldom
+from programs that publish at the same time, so it is missing for good.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,12 +34,16 @@ def places(offsets: Sequence[int]) -> Sequence[int]:
     return found
 
 
-def placed_entries(entries: Iterable[LoggedMessage]) -> Iterator[tuple[LoggedMessage, int]]:
+def counted(entries: Iterable[LoggedMessage], first: int | None) -> Iterator[LoggedMessage]:
     """
-    Consecutive messages, each with its place.
+    Consecutive messages of a file with consecutive offsets, from this one on, or from that of the first message.
     """
-    found = list(entries)
-    return zip(found, places([entry.offset for entry in found]), strict=True)
+    number = first
+    for entry in entries:
+        if number is None:
+            number = entry.offset
+        yield entry if entry.offset == number else entry._replace(offset=number)
+        number += 1
 
 
 def _run(offsets: Sequence[int]) -> list[int]:

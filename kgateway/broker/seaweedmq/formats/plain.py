@@ -19,7 +19,6 @@ from kgateway.broker.seaweedmq.formats.format import (
     repeated,
 )
 from kgateway.broker.seaweedmq.formats.log_entry import LoggedMessage
-from kgateway.broker.seaweedmq.formats.log_order import placed_entries
 from kgateway.broker.seaweedmq.formats.record_batches import BatchRuns, refused, single_records
 from kgateway.cluster.config import TopicConfig
 from kgateway.records.batch import Batch, TimestampType
@@ -58,8 +57,8 @@ class PlainFormat(MessageFormat):
 
 
 def _new(entries: Iterable[LoggedMessage], shift: int, end: int, report: Report) -> Iterator[tuple[LoggedMessage, int]]:
-    for entry, place in placed_entries(entries):
-        offset = place + shift
+    for entry in entries:
+        offset = entry.offset + shift
         if offset < end:
             report(repeated(entry, offset, end))
             continue

@@ -57,7 +57,6 @@ from kgateway.broker.seaweedmq.formats.format import (
     repeated,
 )
 from kgateway.broker.seaweedmq.formats.log_entry import LoggedMessage
-from kgateway.broker.seaweedmq.formats.log_order import placed_entries
 from kgateway.broker.seaweedmq.formats.record_batches import BatchRuns, ProducerSequence, single_records
 from kgateway.records.batch import Batch, BatchHeader, TimestampType
 from kgateway.records.record import Header
@@ -179,14 +178,14 @@ class RecordFormat(MessageFormat):
     def walk(
         self, entries: Iterable[LoggedMessage], shift: int = 0, end: int = 0, report: Report = raise_unless_repeated
     ) -> Iterator[PlacedMessage]:
-        for entry, place, offset, row in _new(entries, shift, end, report):
-            yield PlacedMessage(offset, 1, place, entry.ts_ns, row.timestamp, _ended(offset, row))
+        for entry, offset, row in _new(entries, shift, end, report):
+            yield PlacedMessage(offset, 1, entry.offset, entry.ts_ns, row.timestamp, _ended(offset, row))
 
     def decode(
         self, entries: Iterable[LoggedMessage], shift: int = 0, end: int = 0, report: Report = raise_unless_repeated
     ) -> list[Buffer]:
         runs = BatchRuns()
-        for _, _, offset, row in _new(entries, shift, end, report):
+        for _, offset, row in _new(entries, shift, end, report):
             _, timestamp, key, value, headers, by_append, sequence = row
             runs.add(offset, timestamp, key, value, headers, by_append=by_append, sequence=sequence)
         return runs.finish()
@@ -195,17 +194,17 @@ class RecordFormat(MessageFormat):
         """
         The last message of ours has the shift, if there is one.
         """
-        for entry, place in reversed(list(placed_entries(entries))):
+        for entry in reversed(entries):
             columns = _columns(entry)
             if columns:
-                return columns[_OFFSET].int64_value - place
+                return columns[_OFFSET].int64_value - entry.offset
         return shift
 
 
 def _new(
     entries: Iterable[LoggedMessage], shift: int, end: int, report: Report
-) -> Iterator[tuple[LoggedMessage, int, int, _Row]]:
-    for entry, place in placed_entries(entries):
+) -> Iterator[tuple[LoggedMessage, int, _Row]]:
+    for entry in entries:
         try:
             row = _read(entry)
         except Malformed as failure:
@@ -213,13 +212,13 @@ def _new(
             continue
         offset = row.offset
         if offset is None:
-            offset = place + shift
+            offset = entry.offset + shift
         else:
-            shift = offset - place
+            shift = offset - entry.offset
         if offset < end:
             report(repeated(entry, offset, end))
             continue
-        yield entry, place, offset, row
+        yield entry, offset, row
         end = offset + 1
 
 

@@ -39,14 +39,14 @@ async def first_log_end(context: PartitionContext) -> FilesEnd:
     partition, messages that their broker has in memory may follow.
     """
     files, shown = context.files, await context.side_files.shown_end()
+    files.lead(context.check_lease, lambda: shown, lambda _: None)
     if context.is_foreign:
         await files.refresh()
         end = await files.end(EARLIEST_OFFSET)
         broker = BrokerTail(context.rpc, context.topic, context.index, context.clock)
         is_known = shown is None or shown.offset <= end.offset
-        if is_known and await broker.after(
-            TailPosition(end.next_message, end.ts_ns), await broker.next_offset(), is_wide=False
-        ):
+        position = TailPosition(end.next_message, end.ts_ns)
+        if is_known and await broker.after(position, await broker.next_offset()):
             return end
     return await end_after_loss(files, await flushed_log_end(context), shown, context.check_lease)
 

@@ -11,6 +11,8 @@ and kept among the recent batches until they are in files. Either way a message 
 in the log, and the file that it comes into says the same offset.
 """
 
+from array import array
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from math import inf
 
@@ -26,12 +28,12 @@ from kgateway.broker.partition.timestamp_search import find_max_time, find_time
 from kgateway.broker.seaweed.grpc.status import RpcError
 from kgateway.broker.seaweed.protos.filer_pb2 import Entry
 from kgateway.broker.seaweedmq.files.deadline_reads import DeadlineReads
+from kgateway.broker.seaweedmq.files.offset_continuity import ShownEnd, ShownRun
 from kgateway.broker.seaweedmq.files.partition_files import FilesEnd
 from kgateway.broker.seaweedmq.formats.log_entry import LoggedMessage
 from kgateway.broker.seaweedmq.layout.kafka_errors import with_kafka_errors
 from kgateway.broker.seaweedmq.layout.topic_file import PartitionFolder
 from kgateway.broker.seaweedmq.partitions.file_retention import FileRetention
-from kgateway.broker.seaweedmq.partitions.lost_messages import ShownEnd, count_after_loss
 from kgateway.broker.seaweedmq.partitions.partition_context import InitialState, PartitionContext
 from kgateway.broker.seaweedmq.partitions.publisher import PartitionPublisher
 from kgateway.broker.seaweedmq.partitions.time_search import FileTimeSearch
@@ -103,6 +105,9 @@ class SeaweedMQPartition(PartitionBase):
             files, initial.log_start, clock, self._flushed_to, self._files_end, self._is_flushed, self._patience_s
         )
         self._last_known = None if initial.end.gap else _position(initial.end)  # unless ours came after it
+        self._has_lost = False  # messages of others that were shown, since files were taken over
+        self._shown_runs = deque[ShownRun]()  # of messages of others that are in no file
+        files.lead(context.check_lease, lambda: self._shown_end, self._note_loss)
         broker_tail = BrokerTail(context.rpc, context.topic, index, clock)
         self._tail = Tail(
             broker_tail,
@@ -351,10 +356,10 @@ class SeaweedMQPartition(PartitionBase):
         """
         files = self._context.files
         await files.refresh()
-        is_lost = await self._count_after_loss()
         end = await files.end(self.log_start)
-        if self.lost or end.offset < self.log_end or not self._publisher.follow(end, is_lost=is_lost):
+        if self.lost or end.offset < self.log_end or not self._publisher.follow(end, is_lost=self._has_lost):
             return
+        self._has_lost = False
         self._last_known = _position(end)
         has_grown, before = end.offset > self.log_end, self.high_watermark
         self.log_end = self._stored = self._flushed = end.offset
@@ -366,16 +371,12 @@ class SeaweedMQPartition(PartitionBase):
             self._ledger.grown()
         self._report_progress(before)
 
-    async def _count_after_loss(self) -> bool:
+    def _note_loss(self, end: int) -> None:
         """
-        Give messages of others the offsets after those that consumers know, if a killed broker gives the numbers of
-        messages that it has lost to others. Returns whether it does.
+        Note that consumers have got messages of others that a killed broker has lost.
         """
-        files, shown = self._context.files, self._shown_end
-        if shown is None or not await count_after_loss(files, shown, self._context.check_lease):
-            return False
-        self._log.warn(NUMBERS_GIVEN_AGAIN, name=self._name, offset=shown.offset)
-        return True
+        self._has_lost = True
+        self._log.warn(NUMBERS_GIVEN_AGAIN, name=self._name, offset=end)
 
     @property
     def _shown_end(self) -> ShownEnd | None:
@@ -383,7 +384,9 @@ class SeaweedMQPartition(PartitionBase):
         The end of the log, unless a message of ours ends it, whose time is not known.
         """
         known = self._tail_position()
-        return None if known is None or known.ts_ns is None else ShownEnd(self.log_end, known.ts_ns)
+        if known is None or known.ts_ns is None:
+            return None
+        return ShownEnd(self.log_end, known.ts_ns, self._shown_runs)
 
     def _broker_lost(self) -> None:
         """
@@ -431,12 +434,13 @@ class SeaweedMQPartition(PartitionBase):
         Show messages that the broker has in memory after the last one.
         """
         files, first, last = self._context.files, found[0], found[-1]
+        if not self._is_next(first):
+            return  # it is ours, or ours have come in the meantime
         shift = self.log_end - first.offset
         if files.shift_at(first.ts_ns) != shift:
             await files.add_shift_at(first.ts_ns, shift, self._context.check_lease)
-        position = self._tail_position()
-        if position is None or position.next_message != first.offset or self.log_end - first.offset != shift:
-            return  # ours have come in the meantime
+            if not self._is_next(first):
+                return
         self._context.check_lease()
         base_offset, before, max_timestamp = self.log_end, self.high_watermark, NO_TIMESTAMP
         decoded = self._format.decode(found, shift, base_offset, files.report)
@@ -445,6 +449,7 @@ class SeaweedMQPartition(PartitionBase):
             self.log_end = header.last_offset + 1
             self._recent.add(bytes(batch.data), header.base_offset, self.log_end)
             max_timestamp = max(max_timestamp, header.max_timestamp)
+        self._note_shown(base_offset, found)
         time_ms = first.ts_ns // _MILLISECOND_NS
         others = SentBatch(base_offset, self.log_end, last.offset, len(found), time_ms, max_timestamp)
         self._publisher.in_flight.follow(others)
@@ -452,6 +457,19 @@ class SeaweedMQPartition(PartitionBase):
         self._stored = self.log_end
         self._report_progress(before)
         self._flush_tracker.published()
+
+    def _note_shown(self, base_offset: int, found: Sequence[LoggedMessage]) -> None:
+        """
+        Note which messages have which offsets, until they are in files.
+        """
+        runs = self._shown_runs
+        while runs and runs[0].base_offset + len(runs[0].times_ns) <= self._flushed:
+            runs.popleft()
+        runs.append(ShownRun(base_offset, array("q", [entry.ts_ns for entry in found])))
+
+    def _is_next(self, message: LoggedMessage) -> bool:
+        position = self._tail_position()
+        return position is not None and position.next_message == message.offset
 
     def _not_followed(self, failure: Failure) -> None:
         reason = failure.getErrorMessage()

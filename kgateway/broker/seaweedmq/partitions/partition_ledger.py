@@ -201,6 +201,7 @@ class PartitionLedger:
             self._log.warn(LEDGER_UNUSABLE, name=self._name, why=error)
         else:
             self.ledger, self._saved_epoch = found or (self.ledger, self._epoch)
+            self._files.ledger = self.ledger
 
     def open(self, start: int, end: FilesEnd, epochs: LeaderEpochs) -> None:
         """

@@ -36,6 +36,7 @@ _GONE_S = 5.0
 _UNLOADED_S = 0.3  # after a broker has written all of a partition without publishers, until it takes messages
 _RECENTLY_S = 2.0
 _LOOK_S = 0.1
+_SECOND_S = 1.0  # after which what is published begins another file
 _NAME_CHARS = 100  # of a client id, which may have any length
 _DELAYS_S = (0.1, 0.2, 0.5, 1.0, 2.0)
 
@@ -175,6 +176,8 @@ class PartitionPublisher:
             lost = OffsetsShifted(f"messages before {end.next_message} are lost, and their offsets cannot be filled")
             context.clock.callLater(0, self._shifted, lost)  # which cancels this coroutine
             return
+        if end.gap:
+            await deferLater(context.clock, _SECOND_S)  # within a file no offset is left out
         # A message that arrives while the broker unloads the partition gets an offset, and is lost.
         if context.clock.seconds() < self._may_unload_until:
             await deferLater(context.clock, _UNLOADED_S)

@@ -18,8 +18,8 @@ from kgateway.broker.partition.producer_state import ProducerTable
 from kgateway.broker.seaweed.calls.retries import FilerRefused, Precondition, no_precondition
 from kgateway.broker.seaweed.cluster import SeaweedCluster
 from kgateway.broker.seaweed.filer.content import FileNotFound
+from kgateway.broker.seaweedmq.files.offset_continuity import ShownEnd
 from kgateway.broker.seaweedmq.ledger.snapshot import Snapshot, decode, encode
-from kgateway.broker.seaweedmq.partitions.lost_messages import ShownEnd
 from kgateway.cluster.partition import EARLIEST_OFFSET
 from kgateway.topic_partition import PartitionId
 
@@ -73,10 +73,11 @@ class FilerSideFiles:
             return None
         if not _TWO_NUMBERS.fullmatch(content):
             raise FilerRefused(path, "has no offset and time; remove the file")
-        return ShownEnd(*map(int, content.split()))
+        offset, ts_ns = map(int, content.split())
+        return ShownEnd(offset, ts_ns)
 
     async def store_shown_end(self, shown: ShownEnd) -> None:
-        await self._write(_SHOWN_END, b"%d %d\n" % shown)
+        await self._write(_SHOWN_END, b"%d %d\n" % shown[:2])
 
     async def read_producers(self, producers: ProducerTable, end: int, now_ms: int) -> int:
         """

@@ -8,6 +8,7 @@ messages only if there are some. Nothing is asked when no consumer waits.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
 
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
@@ -16,7 +17,6 @@ from twisted.python.failure import Failure
 
 from kgateway.broker.seaweed.protos.messaging_pb2 import BrokerPartitionAssignment, FetchMessageResponse
 from kgateway.broker.seaweedmq.formats.log_entry import LoggedMessage
-from kgateway.broker.seaweedmq.formats.log_order import NEIGHBOURS
 from kgateway.broker.seaweedmq.layout.kafka_errors import CLUSTER_ERRORS
 from kgateway.broker.seaweedmq.tail.tail_pace import TailPace
 from kgateway.broker.seaweedmq.tail.tail_position import TailPosition
@@ -24,8 +24,16 @@ from kgateway.broker.seaweedmq.topics.broker_rpc import BrokerRpc
 from kgateway.log_messages import TAIL_FAILED
 from kgateway.wire.errors import KafkaError
 
-_NARROW, _WIDE = 8, 4 * NEIGHBOURS  # messages before a position that a request includes
+
+class _Reach(NamedTuple):
+    messages: int  # before a position, which a request includes
+    is_wide: bool  # so many that none was overtaken by more
+
+
+# For the first request and the next ones. The widest may be too large for a response.
+_REACHES = _Reach(8, False), _Reach(256, False), _Reach(4096, True), _Reach(256, True)
 _ASKS = 3  # for a message that is known to be there
+_PROBES = 3
 _LEADER_S = 30.0  # after which another broker may have the partition
 
 
@@ -49,22 +57,36 @@ class BrokerTail:
         """
         return await self._rpc.next_offset(self._topic, await self._assignment())
 
-    async def after(self, position: TailPosition, end: int, *, is_wide: bool) -> list[LoggedMessage]:
+    async def after(self, position: TailPosition, end: int, fruitless: int = 0) -> list[LoggedMessage]:
         """
         Messages from this position on, of which the broker has some if it gives the offset `end` to the next one; none
-        if they are not found. A wide request begins well before the position.
+        if they are not found. The more requests were fruitless, the further before the position the next one begins.
         """
-        known_first = position.next_message - (_WIDE if is_wide else _NARROW)
+        reach = _REACHES[min(fruitless, len(_REACHES) - 1)]
+        known_first = position.next_message - reach.messages
         start = max(known_first - self._drift, 0)
         for _ in range(_ASKS):
             response = await self._rpc.fetch_from(self._topic, await self._assignment(), start)
-            found = position.following(response, start, is_wide=is_wide)
+            found = position.following(response, start, is_wide=reach.is_wide)
             if found:
-                return found
+                is_sure = position.is_after_known(response) or await self._counts_agree(response.high_water_mark)
+                return found if is_sure else []
             start, before = self._other_start(response, start, known_first, end), start
             if start == before:
                 break
         return []
+
+    async def _counts_agree(self, end: int) -> bool:
+        """
+        Whether the offset of the broker's last message is not smaller than its place, which is before this end. It is
+        smaller after a killed broker has given offsets again: then all that has such an offset is left out.
+        """
+        for _ in range(_PROBES):
+            response = await self._rpc.fetch_from(self._topic, await self._assignment(), end - 1)
+            if response.messages and response.next_offset >= response.high_water_mark:
+                return True
+            end = response.high_water_mark  # more has come, perhaps
+        return False
 
     def forget_leader(self) -> None:
         self._leader = None
@@ -208,7 +230,7 @@ class Tail:
         """
         Show messages from this position on; returns whether there are any.
         """
-        found = await self._broker.after(position, end, is_wide=self._fruitless > 0)
+        found = await self._broker.after(position, end, self._fruitless)
         if found:
             await self._show(found)
         return bool(found)

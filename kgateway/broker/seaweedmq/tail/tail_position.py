@@ -6,9 +6,9 @@ its memory by counting messages, and then leaves out those whose offsets are sma
 After a broker was killed or has loaded a partition anew, the two counts may differ. What is not in memory it reads from
 files, where it counts once more. So our rule is: believe a response only if it has the known message, which is
 recognized by its time, because no two messages of a partition have the same; or if it is out of the newest window,
-which is in memory. And believe it only if the offsets say that as many messages follow as are there. If they do not,
-messages are in another order than that of their offsets, and one may have been left out, unless the request began well
-before the known message.
+which is in memory, of a broker whose two counts agree. And believe it only if the offsets say that as many messages
+follow as are there. If they do not, messages are in another order than that of their offsets, and one may have been
+left out, unless the request began well before the known message.
 """
 
 from bisect import bisect_right
@@ -25,6 +25,15 @@ class TailPosition(NamedTuple):
     next_message: int  # SeaweedMQ's offset of the first message that is not known
     ts_ns: int | None  # of the one before it, if it is known
 
+    def is_after_known(self, response: FetchMessageResponse) -> bool:
+        """
+        Whether the response has the known message.
+        """
+        if self.ts_ns is None:
+            return False
+        first = bisect_right(response.messages, self.ts_ns, key=_time)
+        return first > 0 and response.messages[first - 1].ts_ns == self.ts_ns
+
     def following(self, response: FetchMessageResponse, start: int, *, is_wide: bool) -> list[LoggedMessage]:
         """
         The messages from this position on in the response to a request for those from `start` on, which is well before
@@ -37,7 +46,7 @@ class TailPosition(NamedTuple):
             is_there = is_newest and response.log_start_offset > 0 and 0 < said <= len(found)
             return self._numbered(found[len(found) - said :]) if is_there else []
         first = bisect_right(found, self.ts_ns, key=_time)
-        has_known = first > 0 and found[first - 1].ts_ns == self.ts_ns
+        has_known = self.is_after_known(response)
         is_complete = said == len(found) - first or (is_wide and has_known)
         return self._numbered(found[first:]) if is_complete and (is_newest or has_known) else []
 
