@@ -11,12 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
+from twisted.python.failure import Failure
 
 from kgateway.broker.seaweedmq.files.offset_continuity import ShownEnd, ShownRun
 from kgateway.broker.seaweedmq.files.partition_files import FilesEnd, PartitionFiles
 from kgateway.broker.seaweedmq.files.range_reader import RangeCache
 from kgateway.broker.seaweedmq.formats.log_entry import LoggedMessage
 from kgateway.broker.seaweedmq.formats.registry import FORMATS
+from kgateway.broker.seaweedmq.layout.offset_shifts import SHIFTS, read_shifts
 from kgateway.broker.seaweedmq.layout.topic_file import PartitionFolder
 from kgateway.broker.seaweedmq.layout.topic_paths import SECOND_NS, RingRange, log_name
 from kgateway.broker.seaweedmq.ledger.ledger import Ledger
@@ -64,9 +66,11 @@ class World:
 
     def done(self, work: Any) -> Any:
         found: list[Any] = []
-        Deferred.fromCoroutine(work).addCallback(found.append)
+        Deferred.fromCoroutine(work).addBoth(found.append)
         while not found:
             self.clock.advance(0)
+        if isinstance(found[0], Failure):
+            found[0].raiseException()
         return found[0]
 
     def write(self, second: int, numbers: Iterable[int], values: Sequence[bytes] | None = None) -> None:
@@ -196,12 +200,16 @@ def test_a_damaged_file_holds_up_none_after_it(world: World) -> None:
 
 
 def test_files_that_another_gateway_has_looked_at_are_not_read_again(world: World) -> None:
-    for second in range(0, 50, 5):
-        world.write(second, range(second, second + 5))
+    """
+    But for the last ten minutes, because the clocks of gateways and brokers may differ.
+    """
+    minutes = range(0, 50, 5)
+    for minute in minutes:
+        world.write(60 * minute, range(minute, minute + 5))
     world.end()
     ledger = Ledger(batched=False, unix_time_ns=0, part=_FOLDER.part)
-    for second in range(0, 40, 5):
-        ledger.append(100 + second, second, _NOON_NS + second * SECOND_NS, 5)
+    for minute in range(0, 45, 5):
+        ledger.append(100 + minute, minute, _NOON_NS + 60 * minute * SECOND_NS, 5)
     next_leader = world.another()
     next_leader.ledger = ledger
     next_leader.lead(lambda: None, lambda: None, world.losses.append)
@@ -213,7 +221,115 @@ def test_files_that_another_gateway_has_looked_at_are_not_read_again(world: Worl
 
     world.filer.read = noting_read  # type: ignore[method-assign]
     world.done(next_leader.refresh())
-    assert sorted(paths) == [f"{_FOLDER.path}/{log_name(_NOON_NS + second * SECOND_NS)}" for second in range(25, 50, 5)]
+    expected = [f"{_FOLDER.path}/{log_name(_NOON_NS + 60 * minute * SECOND_NS)}" for minute in range(25, 50, 5)]
+    assert sorted(paths) == expected
+
+
+def test_messages_of_ours_are_not_read_to_find_out_whether_they_continue() -> None:
+    """
+    They say their offsets.
+    """
+    world = World("record")
+    for second in range(3):
+        batch = batch_of([Record(second, 0, b"k", bytes(100_000))], base_offset=second)
+        world.write(second, [second], [bytes(message.value) for message in world.format.encode(batch, second, 0)])
+    read, sizes = world.filer.read, list[int]()
+
+    async def noting_read(path: str, start: int, stop: int, timeout_s: float = 0.0) -> bytes:
+        sizes.append(stop - start)
+        return await read(path, start, stop)
+
+    world.filer.read = noting_read  # type: ignore[method-assign]
+    world.done(world.files.refresh())
+    assert sum(sizes) < 3 * 110_000
+
+
+@pytest.mark.parametrize("numbers", [[*range(10), *range(12, 50)], [*range(21), 22]])
+def test_numbers_that_are_missing_within_a_file_are_nobodys_afterwards(world: World, numbers: list[int]) -> None:
+    """
+    A message that follows has the offset at which the file ends, which was promised to its producer.
+    """
+    world.write(0, numbers)
+    end = world.end()
+    assert end[:2] == (100 + len(numbers), numbers[-1] + 1)
+    world.write(5, range(end.next_message, end.next_message + 3))
+    assert world.read() == numbered(100, [*numbers, *range(end.next_message, end.next_message + 3)])
+
+
+@pytest.mark.parametrize(("before", "numbers"), [([], [1, 0, 2, 3, 4]), ([*range(40)], [41, 40, 43])])
+def test_the_next_leader_counts_as_the_one_before(world: World, before: list[int], numbers: list[int]) -> None:
+    """
+    Consumers have got the messages in the order of the log, and the gateway died before they were in files.
+    """
+    if before:
+        world.write(0, before)
+    world.write(5, numbers)
+    assert world.read() == numbered(100, [*before, *numbers])
+
+
+@pytest.mark.parametrize("damaged", [0, 1])
+def test_numbers_are_given_again_after_a_damaged_file(world: World, damaged: int) -> None:
+    world.write(0, range(10))
+    if damaged:
+        world.write(3, range(12, 20))  # and then damage
+    world.filer.append(f"{_FOLDER.path}/{log_name(_NOON_NS + 3 * SECOND_NS)}", b"\0\0\0\x03abc")
+    world.write(5, range(5))
+    world.write(9, range(5, 8))
+    assert world.end().offset == 118
+
+
+def test_a_broker_whose_clock_was_set_back(world: World) -> None:
+    """
+    What it numbers again is told from what consumers have got by its time, even if that is earlier.
+    """
+    world.write(0, range(10))
+    world.end()
+    world.shown = ShownEnd(
+        116, _NOON_NS + 9 * SECOND_NS, [ShownRun(110, [_NOON_NS + 9 * SECOND_NS + n for n in range(-5, 1)])]
+    )
+    world.write(5, range(10, 15))
+    assert world.read() == numbered(100, range(10)) + numbered(116, range(10, 15))
+    assert world.losses == [116]
+
+
+def test_only_shifts_of_files_that_are_there_are_kept(world: World) -> None:
+    for second in range(0, 50, 5):
+        world.write(second, range(3))
+        world.end()
+    for path in sorted(world.filer.chunks)[:8]:
+        world.filer.delete(path)
+    world.end()
+    world.write(60, range(2))
+    expected = world.read()
+    assert [offset for offset, _ in expected] == list(range(124, 132))
+    assert len(read_shifts(world.filer.content(f"{_FOLDER.path}/{SHIFTS}"))) == 3
+    assert world.read(world.another()) == expected
+
+
+def test_a_shift_that_is_added_during_a_listing_is_kept(world: World) -> None:
+    world.write(0, range(3))
+    world.write(5, range(3))
+    listing = Deferred.fromCoroutine(world.files.refresh())
+    adding = Deferred.fromCoroutine(world.files.add_shift_at(_NOON_NS + 9 * SECOND_NS, 77, lambda: None))
+    world.clock.pump([0] * 100)
+    assert listing.called
+    assert adding.called
+    shifts = read_shifts(world.filer.content(f"{_FOLDER.path}/{SHIFTS}"))
+    assert [each.name[-2:] for each in shifts] == ["05", "09"]
+
+
+def test_a_file_that_is_deleted_meanwhile(world: World) -> None:
+    world.write(0, range(10))
+    world.write(5, range(10, 20))
+    read = world.filer.read
+
+    async def deleting_read(path: str, start: int, stop: int, timeout_s: float = 0.0) -> bytes:
+        world.filer.read = read  # type: ignore[method-assign]
+        world.filer.delete(path)
+        return await read(path, start, stop)
+
+    world.filer.read = deleting_read  # type: ignore[method-assign]
+    assert world.end().offset == 120
 
 
 class TestAfterALoss:

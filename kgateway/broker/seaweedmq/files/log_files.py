@@ -126,7 +126,7 @@ class FileEnd(NamedTuple):
     message_offset: int  # of its last message, as the broker counts
     ts_ns: int  # of that message
     placed: PlacedMessage | None  # the last message that has offsets of Kafka's; others may follow
-    shift: int  # Kafka's offsets minus SeaweedMQ's, after it
+    shift: int  # Kafka's offsets minus the numbers of messages, after it
     number: int  # counted, of the next message in this file
 
 
@@ -194,9 +194,11 @@ class LogFiles:
         """
         Read messages with another shift from one file on; it is stored first.
         """
-        shifts = with_shift(self._shifts.get(folder.path, ()), added)
+        listed = [file.name for file in self.listed if file.folder.path == folder.path]
+        shifts = with_shift(_shifts_since(min(listed, default=""), self._shifts.get(folder.path, ())), added)
         await (await self._seaweed.filer()).write(f"{folder.path}/{SHIFTS}", encode_shifts(shifts), precondition)
         self._shifts[folder.path] = shifts
+        self._first_messages.pop(f"{folder.path}/{added.name}", None)
 
     async def _read_shifts(self, filer: Filer, folder: PartitionFolder, entries: Sequence[FilerEntry]) -> None:
         for entry in entries:
@@ -269,6 +271,16 @@ class LogFiles:
         last = FileEnd(message_offset, near[-1].ts_ns, placed, shift_after, number + count)
         self._lasts[file.path] = file, last
         return last
+
+    async def has_number(self, file: LogFile, number: int) -> bool:
+        """
+        Whether the broker has given this number to a message in the file.
+        """
+        async with aclosing(self.ranges(file)) as ranges:
+            async for found in ranges:
+                if any(entry.offset == number for entry in found.messages()):
+                    return True
+        return False
 
     def messages(self, found: MessageRange, number: int | None) -> Iterable[LoggedMessage]:
         """
@@ -401,6 +413,13 @@ def _listed(folder: PartitionFolder, entry: FilerEntry) -> LogFile:
     chunks = entry.chunks
     first_chunk, last_chunk = (chunks[0].file_id, chunks[-1].offset) if chunks else ("", 0)
     return LogFile(path, attributes.file_size, attributes.mtime, folder, first_chunk, last_chunk, None)
+
+
+def _shifts_since(name: str, shifts: Sequence[OffsetShift]) -> Sequence[OffsetShift]:
+    """
+    The shifts of the file of this name and those after it.
+    """
+    return shifts[max(bisect_right(shifts, name, key=lambda each: each.name) - 1, 0) :]
 
 
 def _named_by_ledger(files: Sequence[LogFile], offset: int, ledger: Ledger) -> Sequence[int]:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from twisted.logger import Logger
 
 from kgateway.broker.seaweed.calls.retries import Precondition
-from kgateway.broker.seaweedmq.files.log_files import LogFile, LogFiles
+from kgateway.broker.seaweedmq.files.log_files import FileEnd, LogFile, LogFiles
 from kgateway.broker.seaweedmq.layout.offset_shifts import OffsetShift
 from kgateway.broker.seaweedmq.layout.topic_file import PartitionFolder
 from kgateway.wire.errors import Malformed
@@ -48,6 +48,12 @@ class ShownEnd(NamedTuple):
     ts_ns: int  # of the last message before it
     runs: Sequence[ShownRun] = ()  # before the end
 
+    def has_run_from(self, offset: int) -> bool:
+        """
+        Whether all messages from this offset on are in the runs.
+        """
+        return bool(self.runs) and self.runs[0].base_offset <= offset < self.offset
+
     def offset_of(self, ts_ns: int) -> int | None:
         """
         Kafka's offset of the message of this time, if it is in one of the runs.
@@ -64,11 +70,16 @@ class _Before(NamedTuple):
     What is before a file.
     """
 
-    end: int | None  # Kafka's offset after it; none if nothing is there
-    number: int | None  # counted, of the next message; none if the file before is in another folder
+    end: int | None = None  # Kafka's offset after it; none if nothing is there
+    number: int | None = None  # counted, of the message after it
+    next_message: int | None = None  # the number that the broker gives to the message after it
 
 
 class OffsetContinuity:
+    """
+    What the gateway that leads does with the new files of one partition.
+    """
+
     _log = Logger()
 
     def __init__(
@@ -82,28 +93,30 @@ class OffsetContinuity:
         self._precondition = precondition
         self._shown = shown
         self._lost = lost  # called with the offset after messages that consumers have got, and that are lost
-        self._continued: dict[str, str] = {}  # the first chunks of files that were looked at, by their paths
+        self._checked: dict[str, str] = {}  # the first chunks of files that were looked at, by their paths
 
-    def skip(self, files: Sequence[LogFile]) -> None:
+    def mark_checked(self, files: Sequence[LogFile]) -> None:
         """
-        Do not look at these files, because another gateway has.
+        Note that these files continue, because another gateway has looked at them.
         """
-        self._continued |= {file.path: file.first_chunk for file in files}
+        self._checked |= {file.path: file.first_chunk for file in files}
 
     async def continue_offsets(self, listing: Sequence[LogFile], folders: Sequence[PartitionFolder]) -> list[LogFile]:
         """
         The listed files, with offsets that continue.
         """
         found = list(listing)
-        new = [index for index, file in enumerate(found) if self._continued.get(file.path) != file.first_chunk]
+        new = [index for index, file in enumerate(found) if self._checked.get(file.path) != file.first_chunk]
         if len(new) > _MANY:
-            text = "looking in {count} log files of {folder} for numbers that were given again"
+            text = "checking the offsets of {count} log files, of {folder} and before"
             self._log.info(text, count=len(new), folder=folders[-1].path)
         by_path = {folder.path: folder for folder in folders}
         for index in new:
-            if await self._continue(found[index], found[:index]):
-                found[index:] = [self._files.with_shift(file, by_path[file.folder.path]) for file in found[index:]]
-        self._continued = {file.path: file.first_chunk for file in found}
+            file = found[index]
+            if await self._continue(file, found[:index]):
+                found[index:] = [self._files.with_shift(each, by_path[each.folder.path]) for each in found[index:]]
+            self._checked[file.path] = file.first_chunk
+        self._checked = {file.path: file.first_chunk for file in found}
         return found
 
     async def _continue(self, file: LogFile, before: Sequence[LogFile]) -> bool:
@@ -115,17 +128,21 @@ class OffsetContinuity:
             return False
         try:
             head = await self._files.head(file)
-            end, number = await self._before(file, before)
         except Malformed:
-            return False  # nothing of a damaged file is read; readers report it
+            return False  # nothing of it is read; readers report it
         if head.says_offset:
             return False
-        message, ts_ns = head.entry.offset, head.entry.ts_ns
-        first = message
-        if number is not None and number != message and await self._is_counted_from(file, number):
-            first = number
-        shift = self._offset(ts_ns, first + file.folder.shift, end) - first
-        if shift == file.folder.shift and message == first == (message if number is None else number):
+        broker_offset = head.entry.offset
+        known = await self._before(file, before)
+        first = await self._first_number(file, broker_offset, known.number)
+        offset = first + file.folder.shift
+        if known.end is not None and known.next_message is not None:
+            # Numbers that were left out between the files, and not those that are missing within the one before.
+            left_out = broker_offset - known.next_message if first == broker_offset else 0
+            offset = known.end + max(left_out, 0)
+        shift = self._offset(head.entry.ts_ns, offset, known.end) - first
+        continues = first == broker_offset and known.number in (None, broker_offset)
+        if continues and shift == file.folder.shift:
             return False
         await self._files.add_shift(file.folder, OffsetShift(file.name, shift, first), self._precondition)
         return True
@@ -137,24 +154,41 @@ class OffsetContinuity:
         """
         end, shown = offset if end is None else end, self._shown()
         known = shown.offset_of(ts_ns) if shown else None
-        least = shown.offset if shown and ts_ns > shown.ts_ns else known
+        is_after = shown and (ts_ns > shown.ts_ns or (known is None and shown.has_run_from(end)))
+        least = shown.offset if shown and is_after else known
         if least is not None and end < least:
             self._lost(least)
         return max(offset, end, least or 0) if known is None else known
 
     async def _before(self, file: LogFile, before: Sequence[LogFile]) -> _Before:
-        number = None
+        found = _Before(number=file.folder.first_message)
         for each in reversed(before):
-            last = await self._files.last(each)
+            last = await self._last(each)
             if each is before[-1] and each.folder.path == file.folder.path:
-                number = last.number
-            if last.placed:
-                return _Before(last.placed.offset + last.placed.span, number)
-        return _Before(None, number)
+                has_shift = last and each.folder.shift == file.folder.shift
+                next_message = last.message_offset + 1 if last and has_shift else None
+                found = _Before(None, last.number if last else None, next_message)
+            if last and last.placed:
+                return found._replace(end=last.placed.offset + last.placed.span)
+        return found
 
-    async def _is_counted_from(self, file: LogFile, first: int) -> bool:
+    async def _last(self, file: LogFile) -> FileEnd | None:
         """
-        Whether the last message of the file is where it should be if the first one has this number.
+        The end of the file; none if it is damaged.
         """
-        last, message = await self._files.last(file), await self._files.first_message(file)
-        return first + last.number - message - 1 == last.message_offset
+        try:
+            return await self._files.last(file)
+        except Malformed:
+            return None
+
+    async def _first_number(self, file: LogFile, broker_offset: int, number: int | None) -> int:
+        """
+        The number from which the messages of the file are counted: this one, if the last message is where it should be
+        then, or if the message with this number is in the file; or else the one that the broker has given.
+        """
+        last = await self._last(file) if number is not None and number != broker_offset else None
+        if number is None or last is None:
+            return broker_offset
+        if number + last.number - broker_offset - 1 == last.message_offset:
+            return number
+        return number if number < broker_offset and await self._files.has_number(file, number) else broker_offset

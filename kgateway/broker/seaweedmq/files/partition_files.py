@@ -20,7 +20,7 @@ from kgateway.broker.seaweedmq.formats.format import MessageFormat, SkippedMessa
 from kgateway.broker.seaweedmq.formats.log_entry import LoggedMessage
 from kgateway.broker.seaweedmq.layout.offset_shifts import OffsetShift
 from kgateway.broker.seaweedmq.layout.topic_file import PartitionFolder
-from kgateway.broker.seaweedmq.layout.topic_paths import log_name
+from kgateway.broker.seaweedmq.layout.topic_paths import SECOND_NS, log_name
 from kgateway.broker.seaweedmq.ledger.ledger import LATEST, Ledger
 from kgateway.cluster.partition import EARLIEST_OFFSET
 from kgateway.records.batch import BatchHeader
@@ -28,6 +28,7 @@ from kgateway.wire.errors import ErrorCode, KafkaError, Malformed
 from kgateway.wire.types import Buffer
 
 T = TypeVar("T")
+_CLOCKS_DIFFER_NS = 600 * SECOND_NS  # at most, those of gateways and brokers
 Damaged = Callable[[str, Malformed], None]  # called with the path of a file
 
 
@@ -75,7 +76,7 @@ class PartitionFiles:
         """
         if not self._format.batched:
             self._continuity = OffsetContinuity(self._files, precondition, shown, lost)
-            self._continuity.skip(self.listed)
+            self._continuity.mark_checked(self.listed)
 
     @property
     def listed(self) -> Sequence[LogFile]:
@@ -89,10 +90,16 @@ class PartitionFiles:
         await self._listing.run(lambda: Deferred.fromCoroutine(self._refresh()))
 
     async def _refresh(self) -> None:
+        try:
+            await self._list()
+        except FileNotFound:  # a file was deleted after it was listed
+            await self._list()
+
+    async def _list(self) -> None:
         found = await self._files.listing(self.folders)
         if self._continuity:
             if not self.listed and self.ledger:
-                self._continuity.skip(_seen_by(self.ledger, found))
+                self._continuity.mark_checked(_seen_by(self.ledger, found))
             found = await self._continuity.continue_offsets(found, self.folders)
         self._ranges.forget(self._files.adopt(found))
 
@@ -106,7 +113,10 @@ class PartitionFiles:
         """
         Read messages with another shift in files that begin at this time or later.
         """
-        await self._files.add_shift(self.folders[-1], OffsetShift(log_name(ts_ns), shift), precondition)
+        added = OffsetShift(log_name(ts_ns), shift)
+        await self._listing.run(
+            lambda: Deferred.fromCoroutine(self._files.add_shift(self.folders[-1], added, precondition))
+        )
 
     def report(self, left_out: SkippedMessage) -> None:
         """
@@ -256,11 +266,11 @@ class PartitionFiles:
 
 def _seen_by(ledger: Ledger, files: Sequence[LogFile]) -> Sequence[LogFile]:
     """
-    The files before the one in which the ledger ends, which a gateway has read that leads no more. Clocks may differ,
-    so one more is left out.
+    The files before the one in which the ledger ends, which a gateway has read that leads no more.
     """
     last = ledger.at(LATEST)
     if last is None:
         return ()
     folder = next((file.folder.path for file in files if last.section[1:] == file.folder[-2:]), "")
-    return files[: max(bisect_right(files, f"{folder}/{log_name(last.ts_ns)}", key=lambda file: file.path) - 2, 0)]
+    path = f"{folder}/{log_name(max(last.ts_ns - _CLOCKS_DIFFER_NS, 0))}"
+    return files[: max(bisect_right(files, path, key=lambda file: file.path) - 1, 0)]

@@ -43,7 +43,7 @@ class RangeStart(NamedTuple):
 
     start: int
     end: int  # Kafka's offset after all that is before it
-    shift: int  # Kafka's offsets minus SeaweedMQ's
+    shift: int  # Kafka's offsets minus the numbers of messages
     number: int | None  # of the first message in it; None for that of the file's first message
 
 

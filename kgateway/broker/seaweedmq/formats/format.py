@@ -2,7 +2,7 @@
 A format is a way of writing Kafka's batches as messages of SeaweedMQ.
 
 A format says for each message of a log where it stands among Kafka's offsets. If it writes no offset into the
-message, Kafka's is SeaweedMQ's plus a `shift` that the caller knows.
+message, Kafka's is its number, counted within its file, plus a `shift` that the caller knows.
 """
 
 from abc import ABC, abstractmethod

@@ -33,7 +33,8 @@ _NEW = tuple.__new__
 
 class LoggedMessage(NamedTuple):
     """
-    A message as the log has it, with its true offset, and the position after it in its file.
+    A message as the log has it, and the position after it in its file. Its offset is the one that the broker has given,
+    or, where messages are counted, its number.
     """
 
     offset: int

@@ -17,7 +17,7 @@ from statistics import median_low
 
 from kgateway.broker.seaweedmq.formats.log_entry import LoggedMessage
 
-NEIGHBOURS = 64  # by how many places a message is moved at most; three busy programs moved one of them by 18
+NEIGHBOURS = 64  # among which a message is mostly moved: what comes later is taken for missing, for now
 _HANDFUL = 32
 
 

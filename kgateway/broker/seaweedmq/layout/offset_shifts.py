@@ -19,7 +19,7 @@ SHIFTS = "shifts.offset"
 
 class OffsetShift(NamedTuple):
     name: str  # of the first log file with this shift
-    shift: int  # Kafka's offsets minus SeaweedMQ's
+    shift: int  # Kafka's offsets minus the numbers of messages
     first: int | None = None  # the number with which the first message of that file is counted
 
 

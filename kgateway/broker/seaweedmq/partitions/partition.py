@@ -106,6 +106,7 @@ class SeaweedMQPartition(PartitionBase):
         )
         self._last_known = None if initial.end.gap else _position(initial.end)  # unless ours came after it
         self._has_lost = False  # messages of others that were shown, since files were taken over
+        self._shown_end = ShownEnd(self.log_end, initial.end.ts_ns)  # after the last message of others
         self._shown_runs = deque[ShownRun]()  # of messages of others that are in no file
         files.lead(context.check_lease, lambda: self._shown_end, self._note_loss)
         broker_tail = BrokerTail(context.rpc, context.topic, index, clock)
@@ -361,6 +362,8 @@ class SeaweedMQPartition(PartitionBase):
             return
         self._has_lost = False
         self._last_known = _position(end)
+        self._shown_end = ShownEnd(end.offset, end.ts_ns)
+        self._shown_runs.clear()
         has_grown, before = end.offset > self.log_end, self.high_watermark
         self.log_end = self._stored = self._flushed = end.offset
         if has_grown:
@@ -371,31 +374,23 @@ class SeaweedMQPartition(PartitionBase):
             self._ledger.grown()
         self._report_progress(before)
 
-    def _note_loss(self, end: int) -> None:
+    def _note_loss(self, offset: int) -> None:
         """
         Note that consumers have got messages of others that a killed broker has lost.
         """
+        if not self._shown_runs:
+            return  # it was known when the partition was opened
         self._has_lost = True
-        self._log.warn(NUMBERS_GIVEN_AGAIN, name=self._name, offset=end)
-
-    @property
-    def _shown_end(self) -> ShownEnd | None:
-        """
-        The end of the log, unless a message of ours ends it, whose time is not known.
-        """
-        known = self._tail_position()
-        if known is None or known.ts_ns is None:
-            return None
-        return ShownEnd(self.log_end, known.ts_ns, self._shown_runs)
+        self._log.warn(NUMBERS_GIVEN_AGAIN, name=self._name, offset=offset)
 
     def _broker_lost(self) -> None:
         """
         Store where consumers are, because the broker does not answer that has the last records in memory: if it is
         killed, another gateway must not give their offsets again.
         """
-        shown = self._shown_end
-        if shown and self._has_shown_others:
-            Deferred.fromCoroutine(self._context.side_files.store_shown_end(shown)).addErrback(self._shown_not_stored)
+        if self._has_shown_others:
+            storing = self._context.side_files.store_shown_end(self._shown_end)
+            Deferred.fromCoroutine(storing).addErrback(self._shown_not_stored)
 
     def _shown_not_stored(self, failure: Failure) -> None:
         reason = failure.getErrorMessage()
@@ -439,7 +434,7 @@ class SeaweedMQPartition(PartitionBase):
         shift = self.log_end - first.offset
         if files.shift_at(first.ts_ns) != shift:
             await files.add_shift_at(first.ts_ns, shift, self._context.check_lease)
-            if not self._is_next(first):
+            if not self._is_next(first) or self.log_end - first.offset != shift:
                 return
         self._context.check_lease()
         base_offset, before, max_timestamp = self.log_end, self.high_watermark, NO_TIMESTAMP
@@ -466,6 +461,7 @@ class SeaweedMQPartition(PartitionBase):
         while runs and runs[0].base_offset + len(runs[0].times_ns) <= self._flushed:
             runs.popleft()
         runs.append(ShownRun(base_offset, array("q", [entry.ts_ns for entry in found])))
+        self._shown_end = ShownEnd(self.log_end, found[-1].ts_ns, runs)
 
     def _is_next(self, message: LoggedMessage) -> bool:
         position = self._tail_position()

@@ -27,7 +27,7 @@ from kgateway.wire.errors import KafkaError
 
 class _Reach(NamedTuple):
     messages: int  # before a position, which a request includes
-    is_wide: bool  # so many that none was overtaken by more
+    is_wide: bool  # so many that hardly any was overtaken by more
 
 
 # For the first request and the next ones. The widest may be too large for a response.
