@@ -25,7 +25,7 @@ VALUE_BYTES = 1_000
 GB, HEAP_MB = 2.0, 512
 _TOPIC = "large"
 _EVERY_S = 0.2
-_TOLD = re.compile(r"([\d,]+) records of .+ archived in ([\d.]+) s")
+_TOLD = re.compile(r"([\d,]+) records? \(.+\) archived in ([\d.]+) s")
 _PEAK = re.compile(r"VmHWM:\s+(\d+) kB")
 
 
