@@ -42,6 +42,7 @@ class FilesEnd(NamedTuple):
     last_file: tuple[str, int] | None = None  # in today's folder: its path, and SeaweedMQ's offset of its first message
     gap: int = 0  # how many offsets before it were given to messages that are lost
     ts_ns: int = 0  # of the last message in today's folder
+    leaves_out: bool = False  # the broker leaves out numbers before the next message
 
 
 class PartitionFiles:

@@ -80,11 +80,11 @@ def _counted(context: PartitionContext, end: FilesEnd, next_message: int) -> Fil
     name = f"{context.topic}-{context.index}"
     _log.warn(LOG_END_DIFFERS, name=name, next_message=next_message, end=end.next_message)
     if context.format.numbered:
-        return end._replace(next_message=next_message)
+        return end._replace(next_message=next_message, leaves_out=True)
     if difference < 0:
         reason = f"{name}: its broker would assign offsets again, from {next_message} on; restart it"
         raise RpcError(Status.UNAVAILABLE, reason)
-    return end._replace(offset=end.offset + difference, next_message=next_message, gap=difference)
+    return end._replace(offset=end.offset + difference, next_message=next_message, gap=difference, leaves_out=True)
 
 
 async def repair_counters(filer: Filer, folder: str, end: FilesEnd) -> None:

@@ -176,8 +176,8 @@ class PartitionPublisher:
             lost = OffsetsShifted(f"messages before {end.next_message} are lost, and their offsets cannot be filled")
             context.clock.callLater(0, self._shifted, lost)  # which cancels this coroutine
             return
-        if end.gap:
-            await deferLater(context.clock, _SECOND_S)  # within a file no offset is left out
+        if end.leaves_out and not context.format.batched:
+            await deferLater(context.clock, _SECOND_S)  # messages are counted, so none may be left out within a file
         # A message that arrives while the broker unloads the partition gets an offset, and is lost.
         if context.clock.seconds() < self._may_unload_until:
             await deferLater(context.clock, _UNLOADED_S)
