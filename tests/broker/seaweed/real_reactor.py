@@ -14,7 +14,7 @@ from twisted.python.failure import Failure
 
 T = TypeVar("T")
 
-WAIT_S = 20.0
+WAIT_S = 40.0
 _LOOKS, _LOOK_S = 600, 0.05
 
 reactor: Any = _reactor  # a module to mypy

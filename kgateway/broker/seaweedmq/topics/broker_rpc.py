@@ -29,6 +29,7 @@ RANGE = Method(f"{_SERVICE}GetPartitionRangeInfo", mq.GetPartitionRangeInfoReque
 CALL_S = 10.0
 PARTITION_S = 0.04  # for each partition that is made: three times what 2,520 of them took on a small machine
 PATIENCE_S = 10.0  # restarted brokers do not know for some seconds whom to ask
+_CONFIGURE_S = 25.0  # after a restart of SeaweedFS's servers, they forget all brokers once more within half a minute
 FLUSHED_S = 15.0  # three times a broker's default flush interval
 _DROPPED_S = 1.0  # ten times what it takes, however seldom brokers flush
 _FETCHED_MESSAGES, _FETCHED_BYTES = 10_000, 4 << 20  # at most with one call; no broker returns more messages
@@ -74,7 +75,7 @@ class BrokerRpc:
             schema_format=conf.schema_format,
         )
         seconds = CALL_S + PARTITION_S * partition_count
-        answer = await self._seaweed.retries.run(lambda _: self._ask(CONFIGURE, request, seconds), PATIENCE_S)
+        answer = await self._seaweed.retries.run(lambda _: self._ask(CONFIGURE, request, seconds), _CONFIGURE_S)
         return _by_range(answer.broker_partition_assignments)
 
     async def assignments(self, name: str) -> Sequence[BrokerPartitionAssignment]:
