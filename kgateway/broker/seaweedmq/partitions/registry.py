@@ -93,7 +93,15 @@ class ClusterPartitionRegistry:
         if failure.check(CancelledError):
             return
         why = self._refused[topic.id, index] = failure.getErrorMessage()
-        if isinstance(failure.value, Exception) and is_passing(failure.value):
+        if _will_pass(failure.value):
             self._log.warn(PARTITION_NOT_OPEN_YET, topic=topic.name, index=index, why=why)
         else:
             self._log.failure(OPENING_PARTITION_FAILED, failure, topic=topic.name, index=index)
+
+
+def _will_pass(error: object) -> bool:
+    """
+    Whether another attempt may succeed; also if the gateway lacks its lock for a moment.
+    """
+    lacks_lock = isinstance(error, KafkaError) and error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return lacks_lock or (isinstance(error, Exception) and is_passing(error))
