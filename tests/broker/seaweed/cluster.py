@@ -17,6 +17,7 @@ from twisted.internet.defer import Deferred
 from kgateway.broker.seaweed.calls.addresses import ServerAddress, master_addresses
 from kgateway.broker.seaweed.cluster import SeaweedCluster
 from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
+from kgateway.broker.seaweed.dev.weed_process import NotStarted
 from kgateway.broker.seaweed.filer.filer import Filer
 from kgateway.broker.seaweed.grpc.call_headers import Method
 from kgateway.broker.seaweed.grpc.status import RpcError
@@ -25,6 +26,8 @@ from kgateway.broker.seaweed.security.cluster_access import Role
 from tests.broker.seaweed.real_reactor import WAIT_S, reactor, wait
 
 T = TypeVar("T")
+
+_PORT_TAKEN = "address already in use"
 
 _CREATE = Method("/filer_pb.SeaweedFiler/CreateEntry", CreateEntryRequest, CreateEntryResponse)
 
@@ -54,11 +57,25 @@ def pause_second_filer(cluster: DevCluster) -> None:
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevCluster]:
-    running = DevCluster(tmp_path_factory.mktemp("weed"))
+    running = _started(tmp_path_factory)
     try:
-        yield running.start()
+        yield running
     finally:
         running.kill()
+
+
+def _started(tmp_path_factory: pytest.TempPathFactory) -> DevCluster:
+    """
+    A running cluster. Its ports were free when they were chosen, but another process may have taken one since.
+    """
+    running = DevCluster(tmp_path_factory.mktemp("weed"))
+    try:
+        return running.start()
+    except NotStarted as failure:
+        running.kill()
+        if _PORT_TAKEN not in str(failure):
+            raise
+        return DevCluster(tmp_path_factory.mktemp("weed")).start()
 
 
 @pytest.fixture(autouse=True)
