@@ -167,6 +167,17 @@ def test_repeated_messages(served: Served) -> None:
         assert offsets_in(found, 0, 5) + offsets_in(found, 5, 8) == list(range(8))
 
 
+def test_messages_of_a_file_are_counted(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    As a gateway counts them: from the number of the first one, however little is read at a time.
+    """
+    monkeypatch.setattr(log_files, "_RECORDS_BYTES", 1)
+    written = Written(served.root, "plain")
+    for place, number in enumerate([1, 0, 3, 2]):
+        written.write(0, batch(1 + place), message=number)
+    assert offsets_in(logs(served), 1, 5) == [1, 2, 3, 4]
+
+
 def test_batches_that_overlap(served: Served) -> None:
     """
     Offsets that were there before are skipped in batches that overlap.

@@ -2,7 +2,8 @@
 Kafka's offsets of messages of others, from one log file to the next.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from random import Random
 from typing import Any, TypeVar
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from twisted.internet.defer import Deferred
-from twisted.internet.task import Clock
+from twisted.internet.task import Clock, deferLater
 from twisted.python.failure import Failure
 
 from kgateway.broker.seaweedmq.files.offset_continuity import ShownEnd, ShownRun
@@ -22,9 +23,14 @@ from kgateway.broker.seaweedmq.layout.offset_shifts import SHIFTS, read_shifts
 from kgateway.broker.seaweedmq.layout.topic_file import PartitionFolder
 from kgateway.broker.seaweedmq.layout.topic_paths import SECOND_NS, RingRange, log_name
 from kgateway.broker.seaweedmq.ledger.ledger import Ledger
+from kgateway.broker.seaweedmq.ledger.snapshot import Snapshot
 from kgateway.broker.seaweedmq.partitions.lost_messages import end_after_loss
+from kgateway.broker.seaweedmq.partitions.partition_ledger import PartitionLedger
+from kgateway.broker.seaweedmq.partitions.side_files import FilerSideFiles
 from kgateway.records.batch import batches
 from kgateway.records.record import Record, records
+from kgateway.topic_partition import PartitionId
+from kgateway.wire.uuids import Uuid
 from tests.broker.seaweedmq.log_messages import framed
 from tests.broker.seaweedmq.memory_filer import MemoryFiler
 from tests.records.values import batch_of
@@ -32,6 +38,7 @@ from tests.records.values import batch_of
 T = TypeVar("T")
 
 _NOON_NS = 1_800_000_000 * SECOND_NS
+_TURN_S = 0.001
 _FOLDER = PartitionFolder("/t/v1/0000-2520", 100, 0, 0, RingRange(0, 2520))
 
 Found = list[tuple[int, bytes]]
@@ -50,11 +57,37 @@ class World:
         self.files = self.another()
         self.files.lead(lambda: None, lambda: self.shown, self.losses.append)
 
-    def another(self) -> PartitionFiles:
+    def another(self, *folders: PartitionFolder) -> PartitionFiles:
         """
         The files as a gateway sees them that does not lead, or not yet.
         """
-        return PartitionFiles(self.filer, [_FOLDER], self.format, RangeCache(1 << 20), self.clock)  # type: ignore[arg-type]
+        folders = folders or (_FOLDER,)
+        return PartitionFiles(self.filer, folders, self.format, RangeCache(1 << 20), self.clock)  # type: ignore[arg-type]
+
+    def take_time(self) -> None:
+        """
+        From now on, the filer answers a turn later, so that others come between.
+        """
+        for name in ("all_entries", "read", "put", "write"):
+            setattr(self.filer, name, partial(self._later, getattr(self.filer, name)))
+
+    async def _later(self, call: Callable[..., Awaitable[T]], *arguments: Any) -> T:
+        found = await call(*arguments)
+        await deferLater(self.clock, _TURN_S)
+        return found
+
+    def reads(self) -> list[str]:
+        """
+        The paths of the files that are read from now on.
+        """
+        paths, read = list[str](), self.filer.read
+
+        async def noting_read(path: str, start: int, stop: int, timeout_s: float = 0.0) -> bytes:
+            paths.append(path)
+            return await read(path, start, stop)
+
+        self.filer.read = noting_read  # type: ignore[method-assign]
+        return paths
 
     def next_leader(self) -> PartitionFiles:
         """
@@ -73,7 +106,13 @@ class World:
             found[0].raiseException()
         return found[0]
 
-    def write(self, second: int, numbers: Iterable[int], values: Sequence[bytes] | None = None) -> None:
+    def write(
+        self,
+        second: int,
+        numbers: Iterable[int],
+        values: Sequence[bytes] | None = None,
+        folder: PartitionFolder = _FOLDER,
+    ) -> None:
         """
         A file for a second after noon, or more of it, with messages of these numbers, which are their values, too.
         """
@@ -82,7 +121,15 @@ class World:
             LoggedMessage(number, time + place, b"k", values[place] if values else b"%d" % number)
             for place, number in enumerate(numbers)
         ]
-        self.filer.append(f"{_FOLDER.path}/{log_name(time)}", framed(found))
+        self.filer.append(f"{folder.path}/{log_name(time)}", framed(found))
+
+    def ours(self, base_offset: int, count: int = 1, size: int = 1) -> list[bytes]:
+        """
+        Messages of ours.
+        """
+        found = [Record(base_offset + number, 0, b"k", bytes(size)) for number in range(count)]
+        batch = batch_of(found, base_offset=base_offset)
+        return [bytes(message.value) for message in self.format.encode(batch, base_offset, 0)]
 
     def end(self, files: PartitionFiles | None = None) -> FilesEnd:
         files = files or self.files
@@ -184,12 +231,103 @@ def test_a_message_of_others_after_ours_has_no_offset_of_ours() -> None:
     Ours say their offsets, which may be far from the numbers of the broker.
     """
     world = World("record")
-    batch = batch_of([Record(500 + number, 0, b"k", b"ours %d" % number) for number in range(3)], base_offset=500)
-    ours = [bytes(message.value) for message in world.format.encode(batch, 500, 0)]
-    world.write(0, range(3), ours)
+    world.write(0, range(3), world.ours(500, 3))
     world.write(5, range(3, 6))
-    found = world.read()
-    assert found == [*((500 + n, b"ours %d" % n) for n in range(3)), *((500 + n, b"%d" % n) for n in range(3, 6))]
+    assert world.read() == [*((500 + n, b"\0") for n in range(3)), *((500 + n, b"%d" % n) for n in range(3, 6))]
+
+
+def test_messages_of_others_after_ours_in_a_large_file() -> None:
+    """
+    It is read in several ranges, in which messages are counted on.
+    """
+    world = World("record")
+    numbers = [1, 0, *range(2, 133)]
+    values = [bytes(600_000), bytes(600_000), *world.ours(700), *(b"%d" % number for number in range(3, 133))]
+    world.write(0, numbers, values)
+    assert world.end().offset == 831
+    assert world.read()[-1] == (830, b"132")
+
+
+def test_all_messages_of_a_large_file_are_counted(world: World) -> None:
+    world.write(0, [1, 0, 2, 3], [bytes(300_000)] * 4)
+
+    files = world.another()
+    world.end(files)
+
+    async def numbers() -> list[int]:
+        return [entry.offset async for _, piece in files.messages(None) for entry in piece]
+
+    assert world.done(numbers()) == [1, 2, 3, 4]
+
+
+def test_a_file_is_counted_on_when_it_has_grown(world: World) -> None:
+    world.write(0, [0, 1, 3])
+    assert world.end().offset == 103
+    world.write(0, [2, 4])
+    assert world.end().offset == 105
+
+
+def test_batches_say_their_offsets() -> None:
+    """
+    Nothing is stored of their files, whatever numbers their messages have.
+    """
+    world = World("batch")
+    for second, base_offset in enumerate((0, 2, 4)):
+        world.write(second, [0], world.ours(base_offset, 2))
+    assert world.end().offset == 6
+    assert f"{_FOLDER.path}/{SHIFTS}" not in world.filer.chunks
+
+
+def test_a_folder_of_its_own_is_counted_from_its_first_message(world: World) -> None:
+    """
+    The topic has grown, and the brokers begin again. The first message was overtaken.
+    """
+    grown = _FOLDER._replace(path="/t/v2/0000-1260", shift=110)
+    world.write(0, range(10))
+    world.write(5, [1, 0, 2, 3, 4], folder=grown)
+    files = world.another(_FOLDER, grown)
+    files.lead(lambda: None, lambda: None, world.losses.append)
+    assert world.read(files) == numbered(100, [*range(10), 1, 0, 2, 3, 4])
+
+
+def test_what_consumers_have_got_keeps_its_offsets(world: World) -> None:
+    """
+    They got it right after what is in files, though the broker had left out numbers.
+    """
+    world.write(0, range(10))
+    world.end()
+    world.shown = ShownEnd(
+        112, _NOON_NS + 5 * SECOND_NS + 1, [ShownRun(110, [_NOON_NS + 5 * SECOND_NS + n for n in (0, 1)])]
+    )
+    world.write(5, [13, 14])
+    assert world.read() == numbered(100, [*range(10), 13, 14])
+    assert world.losses == []
+
+
+def test_a_shift_that_was_stored_for_a_coming_file_counts(world: World) -> None:
+    """
+    A gateway stores it before it shows messages whose numbers do not continue.
+    """
+    world.write(0, range(10))
+    world.end()
+    world.done(world.files.add_shift_at(_NOON_NS + 5 * SECOND_NS, 120, lambda: None))
+    world.write(5, range(10, 12))
+    assert world.read() == numbered(100, range(10)) + numbered(130, range(10, 12))
+
+
+def test_a_loss_is_noted_once(world: World) -> None:
+    """
+    However many look at the files at the same time.
+    """
+    world.write(0, range(10))
+    world.end()
+    world.shown = ShownEnd(116, _NOON_NS + 2 * SECOND_NS)
+    world.write(9, range(10, 12))
+    world.take_time()
+    both = [Deferred.fromCoroutine(world.files.refresh()) for _ in range(2)]
+    world.clock.pump([_TURN_S] * 100)
+    assert all(each.called for each in both)
+    assert world.losses == [116]
 
 
 def test_a_damaged_file_holds_up_none_after_it(world: World) -> None:
@@ -213,16 +351,26 @@ def test_files_that_another_gateway_has_looked_at_are_not_read_again(world: Worl
     next_leader = world.another()
     next_leader.ledger = ledger
     next_leader.lead(lambda: None, lambda: None, world.losses.append)
-    read, paths = world.filer.read, set[str]()
-
-    async def noting_read(path: str, start: int, stop: int, timeout_s: float = 0.0) -> bytes:
-        paths.add(path)
-        return await read(path, start, stop)
-
-    world.filer.read = noting_read  # type: ignore[method-assign]
+    paths = world.reads()
     world.done(next_leader.refresh())
     expected = [f"{_FOLDER.path}/{log_name(_NOON_NS + 60 * minute * SECOND_NS)}" for minute in range(25, 50, 5)]
-    assert sorted(paths) == expected
+    assert sorted(set(paths)) == expected
+    paths.clear()
+    next_leader.lead(lambda: None, lambda: None, world.losses.append)  # now that the partition is open
+    world.done(next_leader.refresh())
+    assert paths == []
+
+
+def test_the_saved_ledger_says_which_files_were_looked_at(world: World) -> None:
+    side_files = FilerSideFiles(world.filer, "/t/.kgateway/0")  # type: ignore[arg-type]
+    owner = PartitionId(Uuid(range(16)), 0)
+    saved = Ledger(batched=False, unix_time_ns=0, part=_FOLDER.part)
+    saved.append(100, 0, _NOON_NS, 5)
+    world.done(side_files.store_ledger(Snapshot(saved, 0), owner))
+    ledger = PartitionLedger(owner, "t-0", 1, world.files, world.format, side_files, world.clock, 1.0)
+    world.done(ledger.load())
+    assert world.files.ledger
+    assert world.files.ledger.end == 105
 
 
 def test_messages_of_ours_are_not_read_to_find_out_whether_they_continue() -> None:
@@ -231,8 +379,7 @@ def test_messages_of_ours_are_not_read_to_find_out_whether_they_continue() -> No
     """
     world = World("record")
     for second in range(3):
-        batch = batch_of([Record(second, 0, b"k", bytes(100_000))], base_offset=second)
-        world.write(second, [second], [bytes(message.value) for message in world.format.encode(batch, second, 0)])
+        world.write(second, [second], world.ours(second, size=100_000))
     read, sizes = world.filer.read, list[int]()
 
     async def noting_read(path: str, start: int, stop: int, timeout_s: float = 0.0) -> bytes:
@@ -306,12 +453,18 @@ def test_only_shifts_of_files_that_are_there_are_kept(world: World) -> None:
     assert world.read(world.another()) == expected
 
 
-def test_a_shift_that_is_added_during_a_listing_is_kept(world: World) -> None:
+@pytest.mark.parametrize("turns", range(12))
+def test_a_shift_that_is_added_during_a_listing_is_kept(world: World, turns: int) -> None:
+    """
+    Whatever the listing does just then.
+    """
     world.write(0, range(3))
     world.write(5, range(3))
+    world.take_time()
     listing = Deferred.fromCoroutine(world.files.refresh())
+    world.clock.pump([_TURN_S] * turns)
     adding = Deferred.fromCoroutine(world.files.add_shift_at(_NOON_NS + 9 * SECOND_NS, 77, lambda: None))
-    world.clock.pump([0] * 100)
+    world.clock.pump([_TURN_S] * 100)
     assert listing.called
     assert adding.called
     shifts = read_shifts(world.filer.content(f"{_FOLDER.path}/{SHIFTS}"))

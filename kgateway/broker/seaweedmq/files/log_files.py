@@ -99,7 +99,7 @@ class LogFile(NamedTuple):
     folder: PartitionFolder
     first_chunk: str  # tells it from another file of its path
     last_chunk: int  # its position, where a message begins: each flush adds a chunk
-    first: int | None  # the number with which its first message is counted, if not with its own
+    first: int | None  # the number with which its first message is counted, if it is stored
 
     @property
     def name(self) -> str:
@@ -171,7 +171,7 @@ class LogFiles:
         A file of this folder with the shift and the number of its first message that are stored for it.
         """
         shift = self.shift_of(folder, file.name)
-        first = None if self._format.batched else first_of(file.name, self._shifts.get(folder.path, ()))
+        first = first_of(file.name, self._shifts.get(folder.path, ()))
         return file._replace(folder=folder._replace(shift=shift), first=first)
 
     def adopt(self, found: Sequence[LogFile]) -> list[str]:
@@ -198,7 +198,6 @@ class LogFiles:
         shifts = with_shift(_shifts_since(min(listed, default=""), self._shifts.get(folder.path, ())), added)
         await (await self._seaweed.filer()).write(f"{folder.path}/{SHIFTS}", encode_shifts(shifts), precondition)
         self._shifts[folder.path] = shifts
-        self._first_messages.pop(f"{folder.path}/{added.name}", None)
 
     async def _read_shifts(self, filer: Filer, folder: PartitionFolder, entries: Sequence[FilerEntry]) -> None:
         for entry in entries:
@@ -263,7 +262,7 @@ class LogFiles:
         number = first if number is None else number
         near = list(self._counted(entries, number + count - len(entries)))
         shift_near = await self._shift_before(file, near, seen, shift, number)
-        placed = self._last_of(near, shift_near, file) or await self._last_placed(file, seen, shift, number)
+        placed = self._last_of(near, shift_near, file) or await self._last_placed(file, seen, shift)
         if placed is None and before:
             placed = before.placed
         message_offset = places([entry.offset for entry in entries])[-1]
@@ -344,17 +343,14 @@ class LogFiles:
         self._without[file.path] = file.size
         return None
 
-    async def _last_placed(self, file: LogFile, start: int, shift: int, number: int) -> PlacedMessage | None:
+    async def _last_placed(self, file: LogFile, start: int, shift: int) -> PlacedMessage | None:
         """
-        The last message after this position, where the message with this number is, that has offsets of Kafka's.
+        The last message after this position that has offsets of Kafka's. Where messages are counted, all have.
         """
         last, end = None, EARLIEST_OFFSET
         async for found in self.ranges(file, start):
-            entries = list(self.messages(found, number))
-            number += len(entries)
-            for last in self._format.walk(entries, shift, end, self.report(file.folder)):
+            for last in self._format.walk(found.messages(), shift, end, self.report(file.folder)):
                 end = last.offset + last.span
-            shift = self._format.shift_after(entries, shift)
         return last
 
     def _last_of(self, entries: list[LoggedMessage], shift: int, file: LogFile) -> PlacedMessage | None:

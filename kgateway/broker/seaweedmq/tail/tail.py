@@ -85,7 +85,6 @@ class BrokerTail:
             response = await self._rpc.fetch_from(self._topic, await self._assignment(), end - 1)
             if response.messages and response.next_offset >= response.high_water_mark:
                 return True
-            end = response.high_water_mark  # more has come, perhaps
         return False
 
     def forget_leader(self) -> None:
