@@ -6,13 +6,13 @@ may not continue:
 
  - A broker that was killed numbers messages again as if it had not numbered those that it has lost, or even some that
    are in files. The messages of such a file get the offsets after those that are known.
- - It may leave out numbers, too. Then so are Kafka's offsets, which consumers do not mind.
+ - It may leave out numbers, too. Then Kafka's offsets are left out with them; consumers skip such a gap.
  - Of programs that publish at the same time, one may get its number before the others, and be slower to append its
-   message. If the file ends between, the next one begins with a number that is too small or too large. How the file
-   ends tells with which number it is counted.
+   message. If the file ends between, the next one begins with a number that is too small or too large. The end of that
+   file tells from which number its messages are counted.
 
-What a file needs is stored before anybody reads it, so that it has the same offsets for ever. Only the gateway that
-leads decides it; others read it.
+What a file needs is stored before any client reads the file, so that its messages have the same offsets for ever. Only
+the gateway that leads decides this; others read what is stored.
 """
 
 from bisect import bisect_left
@@ -77,7 +77,7 @@ class _Before(NamedTuple):
 
 class OffsetContinuity:
     """
-    What the gateway that leads does with the new files of one partition.
+    Checks the new files of one partition, for the gateway that leads.
     """
 
     _log = Logger()
@@ -93,11 +93,11 @@ class OffsetContinuity:
         self._precondition = precondition
         self._shown = shown
         self._lost = lost  # called with the offset after messages that consumers have got, and that are lost
-        self._checked: dict[str, str] = {}  # the first chunks of files that were looked at, by their paths
+        self._checked: dict[str, str] = {}  # the first chunks of checked files, by their paths
 
     def mark_checked(self, files: Sequence[LogFile]) -> None:
         """
-        Note that these files continue, because another gateway has looked at them.
+        Note that another gateway has checked these files.
         """
         self._checked |= {file.path: file.first_chunk for file in files}
 

@@ -177,7 +177,7 @@ class PartitionPublisher:
             context.clock.callLater(0, self._shifted, lost)  # which cancels this coroutine
             return
         if end.leaves_out and not context.format.batched:
-            await deferLater(context.clock, _SECOND_S)  # messages are counted, so none may be left out within a file
+            await deferLater(context.clock, _SECOND_S)  # within a file, messages are counted
         # A message that arrives while the broker unloads the partition gets an offset, and is lost.
         if context.clock.seconds() < self._may_unload_until:
             await deferLater(context.clock, _UNLOADED_S)

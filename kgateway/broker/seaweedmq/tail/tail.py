@@ -78,8 +78,8 @@ class BrokerTail:
 
     async def _counts_agree(self, end: int) -> bool:
         """
-        Whether the offset of the broker's last message is not smaller than its place, which is before this end. It is
-        smaller after a killed broker has given offsets again: then all that has such an offset is left out.
+        Whether the broker's offsets keep up with its count of messages, which has this end. If a killed broker has
+        given offsets again, they do not, and it leaves out messages with such offsets.
         """
         for _ in range(_PROBES):
             response = await self._rpc.fetch_from(self._topic, await self._assignment(), end - 1)
