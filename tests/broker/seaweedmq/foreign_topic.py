@@ -20,6 +20,8 @@ from kgateway.broker.seaweed.protos.messaging_pb2 import (
     ConfigureTopicRequest,
     ConfigureTopicResponse,
     DataMessage,
+    GetTopicConfigurationRequest,
+    GetTopicConfigurationResponse,
     PublishMessageRequest,
     PublishMessageResponse,
 )
@@ -29,6 +31,8 @@ from kgateway.broker.seaweedmq.layout.topic_conf import generation_of, ranges_of
 from kgateway.broker.seaweedmq.layout.topic_paths import NAMESPACE, is_log_file, partition_folder, topic_folder
 
 _SECONDS = 30.0
+_LEADERS_S = 5.0
+_STARTED_S = 60.0
 _STREAM_S = 600.0  # at most
 _PAUSE_S = 0.1
 
@@ -43,6 +47,8 @@ _RETRY = {
         "retryableStatusCodes": ["UNAVAILABLE"],
     },
 }
+# Reconnect soon: a broker may have been started just now.
+CHANNEL_OPTIONS = [("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 200)]
 _OPTIONS = [("grpc.service_config", json.dumps({"methodConfig": [_RETRY]}))]
 
 
@@ -92,10 +98,13 @@ class ForeignTopic:
         """
         A function that publishes a message to a partition, and returns its offset once it is acknowledged. A broker
         that does not take the partition, as when it has lost sight of the brokers, says so in place of its hello and
-        takes no message; it is asked again.
+        takes no message; it is asked again. So is one that was started just now and does not answer yet.
         """
-        deadline = time.monotonic() + _SECONDS
-        with grpc.insecure_channel(self._cluster.broker_address) as channel:
+        deadline = time.monotonic() + _STARTED_S
+        with grpc.insecure_channel(self._cluster.broker_address, options=CHANNEL_OPTIONS) as channel:
+            while not has_leaders(channel, self.topic):
+                assert time.monotonic() < deadline, f"the partitions of {self.name} have no leaders"
+                time.sleep(_PAUSE_S)
             while True:
                 waiting: SimpleQueue[Message | None] = SimpleQueue()
                 stream = channel.stream_stream(
@@ -159,6 +168,19 @@ class ForeignTopic:
         with urlopen(f"http://{self._cluster.filer}{self.folder}/{name}", timeout=_SECONDS) as answer:
             data: bytes = answer.read()
         return data
+
+
+def has_leaders(channel: grpc.Channel, topic: Topic) -> bool:
+    """
+    Whether the broker answers and knows who leads the partitions. One that was started just now does not, and would
+    refuse a partition for half a minute if it were asked for it.
+    """
+    ask = _unary(channel, "/messaging_pb.SeaweedMessaging/GetTopicConfiguration", GetTopicConfigurationResponse)
+    try:
+        found = ask(GetTopicConfigurationRequest(topic=topic), timeout=_LEADERS_S)
+    except grpc.RpcError:
+        return False
+    return all(each.leader_broker for each in found.broker_partition_assignments)
 
 
 def _unary(channel: grpc.Channel, path: str, response: type[Protobuf]) -> grpc.UnaryUnaryMultiCallable:

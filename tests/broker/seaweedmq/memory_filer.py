@@ -40,6 +40,16 @@ class MemoryFiler:
 
     write = put
 
+    async def entry(self, path: str) -> Entry | None:
+        if path not in self.chunks:
+            return None
+        entry = _entry(path, self.chunks[path])
+        entry.content = self.content(path)
+        return entry
+
+    async def update(self, path: str, entry: Entry) -> None:
+        pass  # only what a broker reads is changed
+
     async def content_of(self, path: str, entry: Entry) -> bytes:
         return self.content(path)
 

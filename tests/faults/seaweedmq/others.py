@@ -19,21 +19,18 @@ from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
 from kgateway.broker.seaweed.protos.messaging_pb2 import (
     BrokerPartitionAssignment,
     DataMessage,
-    GetTopicConfigurationRequest,
-    GetTopicConfigurationResponse,
     PublishMessageRequest,
     PublishMessageResponse,
 )
 from kgateway.broker.seaweed.protos.schema_pb2 import Topic
+from tests.broker.seaweedmq.foreign_topic import CHANNEL_OPTIONS, has_leaders
 from tests.faults.background import Background
 
-_CONFIGURATION = "/messaging_pb.SeaweedMessaging/GetTopicConfiguration"
 _PUBLISH = "/messaging_pb.SeaweedMessaging/PublishMessage"
 _SUBSCRIBE = "/messaging_pb.SeaweedMessaging/SubscribeMessage"
 _PAUSE_S = 0.05
 _EARLIEST = 5
 _WINDOW = 1 << 16  # messages that a subscriber need not have acknowledged
-_OPTIONS = [("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 200)]
 
 
 class OtherPublisher(Background):
@@ -59,8 +56,8 @@ class OtherPublisher(Background):
 
     def _publish(self) -> None:
         waiting: SimpleQueue[bytes | None] = SimpleQueue()
-        with grpc.insecure_channel(self._cluster.broker_address, options=_OPTIONS) as channel:
-            if not self._has_leader(channel):
+        with grpc.insecure_channel(self._cluster.broker_address, options=CHANNEL_OPTIONS) as channel:
+            if not has_leaders(channel, self._topic):
                 return
             stream = channel.stream_stream(
                 _PUBLISH,
@@ -76,19 +73,6 @@ class OtherPublisher(Background):
                 self.acknowledged.append(value)
             waiting.put(None)
             list(stream)
-
-    def _has_leader(self, channel: grpc.Channel) -> bool:
-        """
-        Whether the broker knows who leads the partition. One that was started just now does not, and would refuse it
-        for half a minute if it were asked for it.
-        """
-        ask = channel.unary_unary(
-            _CONFIGURATION,
-            request_serializer=GetTopicConfigurationRequest.SerializeToString,
-            response_deserializer=GetTopicConfigurationResponse.FromString,
-        )
-        found = ask(GetTopicConfigurationRequest(topic=self._topic), timeout=5)
-        return all(each.leader_broker for each in found.broker_partition_assignments)
 
     def _requests(self, waiting: "SimpleQueue[bytes | None]") -> Iterator[PublishMessageRequest]:
         init = PublishMessageRequest.InitMessage(

@@ -10,6 +10,7 @@ the partition later continues from the right number.
 """
 
 from struct import Struct
+from typing import NamedTuple
 
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
@@ -33,6 +34,15 @@ _LOOK_S = 0.1
 _log = Logger()
 
 
+class _Waiting(NamedTuple):
+    """
+    What a broker has in memory that is to come into files.
+    """
+
+    next_message: int  # after it
+    since: float  # when the broker has said so
+
+
 async def first_log_end(context: PartitionContext) -> FilesEnd:
     """
     The end of a partition that is opened, after what consumers have got, even if it is lost. If others publish to the
@@ -48,26 +58,35 @@ async def first_log_end(context: PartitionContext) -> FilesEnd:
         position = TailPosition(end.next_message, end.ts_ns)
         if is_known and await broker.after(position, await broker.next_offset()):
             return end
-    return await end_after_loss(files, await flushed_log_end(context), shown, context.check_lease)
+    flushed = await flushed_log_end(context, is_shared=context.is_foreign)
+    return await end_after_loss(files, flushed, shown, context.check_lease)
 
 
-async def flushed_log_end(context: PartitionContext, start: int = EARLIEST_OFFSET) -> FilesEnd:
+async def flushed_log_end(
+    context: PartitionContext, start: int = EARLIEST_OFFSET, *, is_shared: bool = False
+) -> FilesEnd:
     """
-    The end of the partition, once all that its broker has in memory is in files.
+    The end of the partition, once all that its broker has in memory is in files; if the partition is shared with
+    programs that may publish all the time, once all is in files that the broker had when it was first asked.
     """
     clock, files = context.clock, context.files
-    deadline = clock.seconds() + FLUSHED_S
+    waiting: _Waiting | None = None
     while True:
+        looked_at = clock.seconds()
         await files.refresh()
         end = await files.end(start)
         await repair_counters(await context.seaweed.filer(), files.folders[-1].path, end)
+        if waiting and is_shared and end.next_message >= waiting.next_message:
+            return end
         assignment = (await context.rpc.assignments(context.topic))[context.index]
         next_message = await context.rpc.next_offset(context.topic, assignment)
         if next_message == end.next_message:
             return end
         if next_message < end.next_message:  # it was asked before it could read where the files end
             return _counted(context, end, next_message)
-        if clock.seconds() >= deadline:  # they never were in files, or are gone: a hole
+        if waiting is None or next_message < waiting.next_message:  # a killed broker has lost some of them
+            waiting = _Waiting(next_message, clock.seconds())
+        elif looked_at >= waiting.since + FLUSHED_S:  # they never were in files, or are gone: a hole
             return _counted(context, end, next_message)
         await deferLater(clock, _LOOK_S)
 

@@ -84,6 +84,7 @@ class SeaweedMQPartition(PartitionBase):
         super().__init__(topic, index, now_ms, initial.producers)
         self.log_start, self.log_end = initial.log_start, initial.end.offset
         self._end_when_opened = self.log_end
+        self._gap_when_opened = initial.end.gap
         self._epochs = initial.epochs
         self._format = context.format
         self._context = context
@@ -171,9 +172,9 @@ class SeaweedMQPartition(PartitionBase):
         self._check_led()
         self._check_offset(offset)
         stop = self.high_watermark
+        if self._may_follow and offset >= stop - (0 if self.has_grown else self._gap_when_opened):
+            self._tail.want()
         if offset >= stop:
-            if self._may_follow:
-                self._tail.want()
             return self._read([], isolation)
         files_stop = self._recent.start
         if offset >= files_stop:
