@@ -22,7 +22,7 @@ _SECOND = 1.0
 class Broker:
     """
     A broker with one window of memory, that has loaded the partition after some messages, and counts the offsets of
-    messages and the messages themselves.
+    messages and the messages themselves. What is before the window it reads from files, if it has some.
     """
 
     def __init__(self, first: int = 0, drift: int = 0) -> None:
@@ -30,6 +30,7 @@ class Broker:
         self.next = first
         self.window = first - drift
         self.drift = drift
+        self.in_files: list[int] = []  # the times of the messages before the window
         self.asked = 0
         self.fetched: list[int] = []
         self.looked_up = 0
@@ -58,6 +59,8 @@ class Broker:
         first = self.next - len(self.times)
         end = self.next - self.drift
         wanted = self.times[max(start - first, 0) :] if self.window <= start < end else []
+        if start < self.window and self.in_files:
+            wanted = [*self.in_files[start - self.window :], *self.times[self.window - first :]]
         following = self.next if wanted else start
         for _ in range(self.late):
             self.publish(self.times[-1] + 1)
@@ -294,6 +297,27 @@ class CountTests(TailTestCase):
             self.pass_time(0.02)
         self.assertEqual([], self.shown)
         self.assertIn(800, self.broker.fetched)
+
+    def test_a_broker_that_gives_offsets_of_files_again_is_not_believed(self) -> None:
+        """
+        It returns the known message out of a file, and then leaves out new ones whose offsets are in that file, too.
+        """
+        broker = Broker(first=836, drift=-28)
+        broker.in_files = list(range(764, 864))
+        tail = self.of(broker)
+        self.position = TailPosition(864, 863)
+        broker.publish(*range(1_000, 1_100))
+        self.successResultOf(Deferred.fromCoroutine(tail.catch_up()))
+        self.assertEqual([], self.shown)
+
+    def test_a_broker_may_have_the_known_message_in_a_file(self) -> None:
+        broker = Broker(first=864)
+        broker.in_files = list(range(764, 864))
+        tail = self.of(broker)
+        self.position = TailPosition(864, 863)
+        broker.publish(*range(1_000, 1_100))
+        self.successResultOf(Deferred.fromCoroutine(tail.catch_up()))
+        self.assertEqual(list(range(1_000, 1_100)), self.shown)
 
     def test_messages_that_come_meanwhile_do_not_make_it_doubtful(self) -> None:
         """

@@ -69,7 +69,7 @@ class BrokerTail:
             response = await self._rpc.fetch_from(self._topic, await self._assignment(), start)
             found = position.following(response, start, is_wide=reach.is_wide)
             if found:
-                is_sure = position.is_after_known(response) or await self._counts_agree(response.high_water_mark)
+                is_sure = position.is_in_newest(response, start) or await self._counts_agree(response.high_water_mark)
                 return found if is_sure else []
             start, before = self._other_start(response, start, known_first, end), start
             if start == before:

@@ -4,9 +4,10 @@ Finds the messages that follow a known one, in what a broker has in memory.
 A broker returns messages without their offsets, and only says which offset follows the last one. It finds a window of
 its memory by counting messages, and then leaves out those whose offsets are smaller than the one that was asked for.
 After a broker was killed or has loaded a partition anew, the two counts may differ. What is not in memory it reads from
-files, where it counts once more. So our rule is: believe a response only if it has the known message, which is
-recognized by its time, because no two messages of a partition have the same; or if it is out of the newest window,
-which is in memory, of a broker whose two counts agree. And believe it only if the offsets say that as many messages
+files, where it counts once more; what follows in memory may have the offsets of messages in files, and is left out. So
+our rule is: believe a response only if it has the known message, which is recognized by its time, because no two
+messages of a partition have the same, or if it is out of the newest window, which is in memory. If it is not both, the
+two counts of the broker must agree. And believe it only if the offsets say that as many messages
 follow as are there. If they do not, messages are in another order than that of their offsets, and one may have been
 left out, unless the request began well before the known message.
 """
@@ -33,6 +34,12 @@ class TailPosition(NamedTuple):
             return False
         first = bisect_right(response.messages, self.ts_ns, key=_time)
         return first > 0 and response.messages[first - 1].ts_ns == self.ts_ns
+
+    def is_in_newest(self, response: FetchMessageResponse, start: int) -> bool:
+        """
+        Whether the response to a request for messages from `start` on has the known message out of the newest window.
+        """
+        return response.log_start_offset <= start and self.is_after_known(response)
 
     def following(self, response: FetchMessageResponse, start: int, *, is_wide: bool) -> list[LoggedMessage]:
         """
