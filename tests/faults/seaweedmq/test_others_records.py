@@ -14,7 +14,7 @@ from threading import Event, Thread
 from time import monotonic, sleep
 
 import grpc
-from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
 from kgateway.broker.seaweed.dev.dev_cluster import DevCluster, Shape
 from kgateway.broker.seaweedmq.formats.format import Message
@@ -28,6 +28,7 @@ KILLS = int(os.environ.get("KILLS", "0")) or 4
 SEED = os.environ.get("KILLS_SEED") or str(SystemRandom().randrange(1 << 32))
 _PATIENCE_S = 60
 _FLUSH_S = 2
+_CONNECTION_ERRORS = KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaError._RESOLVE
 
 
 class Follower:
@@ -52,7 +53,8 @@ class Follower:
         self._consumer.close()
 
     def wait_for(self, value: bytes) -> None:
-        wait_until(lambda: bool(self.records) and self.records[-1][1] == value)
+        wait_until(lambda: bool(self.errors) or (bool(self.records) and self.records[-1][1] == value))
+        assert self.errors == []
 
     def _run(self) -> None:
         while not self._stopping.is_set():
@@ -62,7 +64,7 @@ class Follower:
             error = message.error()
             if error is None:
                 self.records.append((message.offset(), message.value()))
-            elif not error.retriable() and not error.name().startswith("_"):
+            elif not error.retriable() and error.code() not in _CONNECTION_ERRORS:
                 self.errors.append(str(error))
 
 
