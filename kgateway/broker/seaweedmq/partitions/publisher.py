@@ -116,13 +116,14 @@ class PartitionPublisher:
     def follow(self, end: FilesEnd, *, is_lost: bool) -> bool:
         """
         Continue where the files end, after what others have published; not while anything of ours is on its way. What
-        was in memory may be lost.
+        was in memory may be lost. Files that go on with smaller numbers are of a broker that was killed.
         """
-        if not self.is_answered or self.in_flight.has_own:
+        in_flight = self.in_flight
+        if not self.is_answered or in_flight.has_own:
             return False
         if is_lost:
-            self.in_flight.forget()
-        elif end.next_message < self.in_flight.next_message:
+            in_flight.forget()
+        elif end.next_message < in_flight.next_message and end.offset <= in_flight.end:
             return False
         self._count_from(end)
         return True
