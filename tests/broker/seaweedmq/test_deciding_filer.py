@@ -193,7 +193,8 @@ def test_two_gateways_with_a_filer_each_would_win_the_same_number(shared: DevClu
 
 def test_two_gateways_lead_at_a_time_if_each_uses_a_filer_of_its_own(separate: DevCluster, gateway: Open) -> None:
     """
-    A filer that was suspended does not know at once what the other one has decided meanwhile.
+    A filer that was suspended does not know at once what the other one has decided meanwhile: it gives the lock away
+    once more, and mostly the same epoch, unless it learns of that one before.
     """
     gateways = [gateway(separate), gateway(separate)]
     for each, filer in zip(gateways, gateways[0].filers, strict=True):
@@ -207,7 +208,7 @@ def test_two_gateways_lead_at_a_time_if_each_uses_a_filer_of_its_own(separate: D
         done(first.take())
         separate.filers[1].resume()
         try:
-            assert wait(Deferred.fromCoroutine(second.take()).addTimeout(LOCK_S / 2, reactor)).epoch == 0
+            wait(Deferred.fromCoroutine(second.take()).addTimeout(LOCK_S / 2, reactor))
         except (ChainLost, defer.TimeoutError):  # its filer knew already
             done(first.give_back())
             return False

@@ -11,8 +11,6 @@ and kept among the recent batches until they are in files. Either way a message 
 in the log, and the file that it comes into says the same offset.
 """
 
-from array import array
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from math import inf
 
@@ -28,7 +26,6 @@ from kgateway.broker.partition.timestamp_search import find_max_time, find_time
 from kgateway.broker.seaweed.grpc.status import RpcError
 from kgateway.broker.seaweed.protos.filer_pb2 import Entry
 from kgateway.broker.seaweedmq.files.deadline_reads import DeadlineReads
-from kgateway.broker.seaweedmq.files.offset_continuity import ShownEnd, ShownRun
 from kgateway.broker.seaweedmq.files.partition_files import FilesEnd
 from kgateway.broker.seaweedmq.formats.log_entry import LoggedMessage
 from kgateway.broker.seaweedmq.layout.kafka_errors import with_kafka_errors
@@ -36,6 +33,7 @@ from kgateway.broker.seaweedmq.layout.topic_file import PartitionFolder
 from kgateway.broker.seaweedmq.partitions.file_retention import FileRetention
 from kgateway.broker.seaweedmq.partitions.partition_context import InitialState, PartitionContext
 from kgateway.broker.seaweedmq.partitions.publisher import PartitionPublisher
+from kgateway.broker.seaweedmq.partitions.shown_messages import ShownMessages
 from kgateway.broker.seaweedmq.partitions.time_search import FileTimeSearch
 from kgateway.broker.seaweedmq.publishing.flush_tracker import AT_ONCE_S, SOON_S, FlushTracker
 from kgateway.broker.seaweedmq.publishing.in_flight import OffsetsShifted, OutgoingBatch, SentBatch
@@ -55,10 +53,6 @@ from kgateway.wire.types import Buffer
 _MS, _BYTES = "retention.ms", "retention.bytes"
 _NO_LIMIT = -1
 _MILLISECOND_NS = 1_000_000
-
-
-def _position(end: FilesEnd) -> TailPosition:
-    return TailPosition(end.next_message, end.ts_ns)
 
 
 @implementer(IPartition)
@@ -105,11 +99,8 @@ class SeaweedMQPartition(PartitionBase):
         self._flush_tracker = FlushTracker(
             files, initial.log_start, clock, self._flushed_to, self._files_end, self._is_flushed, self._patience_s
         )
-        self._last_known = None if initial.end.gap else _position(initial.end)  # unless ours came after it
-        self._has_lost = False  # messages of others that were shown, since files were taken over
-        self._shown_end = ShownEnd(self.log_end, initial.end.ts_ns)  # after the last message of others
-        self._shown_runs = deque[ShownRun]()  # of messages of others that are in no file
-        files.lead(context.check_lease, lambda: self._shown_end, self._note_loss)
+        self._others = ShownMessages(initial.end)
+        files.lead(context.check_lease, lambda: self._others.end, self._note_loss)
         broker_tail = BrokerTail(context.rpc, context.topic, index, clock)
         self._tail = Tail(
             broker_tail,
@@ -244,7 +235,7 @@ class SeaweedMQPartition(PartitionBase):
         Continue in the last of these folders: SeaweedMQ has recreated the partition.
         """
         self._context.files.folders = list(folders)
-        self._last_known = None
+        self._others.moved()
         self._tail.moved()
         self._ledger.partition_moved()
         self._publisher.resume()
@@ -344,7 +335,7 @@ class SeaweedMQPartition(PartitionBase):
         if self._has_shown_others:
             self._tail.check(in_flight.next_message)
         if end.next_message == in_flight.next_message and not end.gap:
-            self._last_known = _position(end)
+            self._others.follow(end)
         if in_flight.is_empty and (end.offset > self.log_end or end.next_message > in_flight.next_message):
             self._follow()
 
@@ -359,12 +350,9 @@ class SeaweedMQPartition(PartitionBase):
         files = self._context.files
         await files.refresh()
         end = await files.end(self.log_start)
-        if self.lost or end.offset < self.log_end or not self._publisher.follow(end, is_lost=self._has_lost):
+        if self.lost or end.offset < self.log_end or not self._publisher.follow(end, is_lost=self._others.has_lost):
             return
-        self._has_lost = False
-        self._last_known = _position(end)
-        self._shown_end = ShownEnd(end.offset, end.ts_ns)
-        self._shown_runs.clear()
+        self._others.take_over(end)
         has_grown, before = end.offset > self.log_end, self.high_watermark
         self.log_end = self._stored = self._flushed = end.offset
         if has_grown:
@@ -379,10 +367,8 @@ class SeaweedMQPartition(PartitionBase):
         """
         Note that consumers have got messages of others that a killed broker has lost.
         """
-        if not self._shown_runs:
-            return  # it was known when the partition was opened
-        self._has_lost = True
-        self._log.warn(NUMBERS_GIVEN_AGAIN, name=self._name, offset=offset)
+        if self._others.lose():
+            self._log.warn(NUMBERS_GIVEN_AGAIN, name=self._name, offset=offset)
 
     def _broker_lost(self) -> None:
         """
@@ -390,7 +376,7 @@ class SeaweedMQPartition(PartitionBase):
         killed, another gateway must not give their offsets again.
         """
         if self._has_shown_others:
-            storing = self._context.side_files.store_shown_end(self._shown_end)
+            storing = self._context.side_files.store_shown_end(self._others.end)
             Deferred.fromCoroutine(storing).addErrback(self._shown_not_stored)
 
     def _shown_not_stored(self, failure: Failure) -> None:
@@ -420,10 +406,7 @@ class SeaweedMQPartition(PartitionBase):
         in_flight = self._publisher.in_flight
         if self.lost or not self._publisher.is_answered or self._recent.unflushed > self._unflushed_max():
             return None
-        known = self._last_known
-        if known and known.next_message == in_flight.next_message:
-            return known
-        return TailPosition(in_flight.next_message, None)
+        return self._others.position(in_flight.next_message)
 
     async def _show_others(self, found: Sequence[LoggedMessage]) -> None:
         """
@@ -445,24 +428,13 @@ class SeaweedMQPartition(PartitionBase):
             self.log_end = header.last_offset + 1
             self._recent.add(bytes(batch.data), header.base_offset, self.log_end)
             max_timestamp = max(max_timestamp, header.max_timestamp)
-        self._note_shown(base_offset, found)
+        self._others.show(base_offset, self.log_end, found, self._flushed)
         time_ms = first.ts_ns // _MILLISECOND_NS
         others = SentBatch(base_offset, self.log_end, last.offset, len(found), time_ms, max_timestamp)
         self._publisher.in_flight.follow(others)
-        self._last_known = TailPosition(last.offset + 1, last.ts_ns)
         self._stored = self.log_end
         self._report_progress(before)
         self._flush_tracker.published()
-
-    def _note_shown(self, base_offset: int, found: Sequence[LoggedMessage]) -> None:
-        """
-        Note which messages have which offsets, until they are in files.
-        """
-        runs = self._shown_runs
-        while runs and runs[0].base_offset + len(runs[0].times_ns) <= self._flushed:
-            runs.popleft()
-        runs.append(ShownRun(base_offset, array("q", [entry.ts_ns for entry in found])))
-        self._shown_end = ShownEnd(self.log_end, found[-1].ts_ns, runs)
 
     def _is_next(self, message: LoggedMessage) -> bool:
         position = self._tail_position()
