@@ -111,7 +111,7 @@ def test_ours_can_follow_them_before_they_are_in_files(theirs: ForeignTopic, sta
             come(partition, 2)
             answer = appended(partition, batch(1))
             assert answer.base_offset == 2
-            assert partition._shown_end.offset == 2  # which counts if the broker is killed now
+            assert partition._others.end.offset == 2  # which counts if the broker is killed now
             assert answer.committed
             result(answer.committed)
             assert partition.lost is None
