@@ -7,7 +7,8 @@ whose lock was taken by another gateway leads no more.
 
 SeaweedMQ checks no epoch of a publisher. So a leader whose lock was not renewed in time, because it stood still or no
 filer answers, takes no records until it knows that no other gateway has had the lock. What it sent earlier is in
-the log before its successor reads the log, because the successor waits until the broker has flushed.
+the log before its successor reads the log, because the successor waits until the broker has closed the leader's streams
+and flushed.
 """
 
 import json

@@ -18,6 +18,7 @@ from kgateway.broker.seaweedmq.partitions.log_end import first_log_end
 from kgateway.broker.seaweedmq.partitions.partition import SeaweedMQPartition
 from kgateway.broker.seaweedmq.partitions.partition_context import InitialState, PartitionContext
 from kgateway.broker.seaweedmq.partitions.partition_ledger import PartitionLedger
+from kgateway.broker.seaweedmq.partitions.predecessor_streams import PredecessorStreams
 from kgateway.broker.seaweedmq.partitions.side_files import FilerSideFiles
 from kgateway.broker.seaweedmq.publishing.recent_batches import RecentBatches
 from kgateway.broker.seaweedmq.tail.tail_pace import TailPace
@@ -45,6 +46,7 @@ class PartitionFactory:
         self._check_lease = check_lease
         self._decoded = RangeCache(_DECODED_BYTES)
         self._tail_pace = TailPace()
+        self._predecessor = PredecessorStreams(topics.rpc, gateway.reactor)
         self._by_folder: dict[str, SeaweedMQPartition] = {}
 
     def fresh(self, topic: Topic, stored: StoredTopic, index: int) -> SeaweedMQPartition:
@@ -57,6 +59,7 @@ class PartitionFactory:
         epoch = topic.partitions[index].leader_epoch
         context = self._context(stored, index, epoch)
         await context.ledger.load()
+        await self._predecessor.until_gone(stored.name, index)
         expiry_ms, now_ms = self._gateway.producer_expiry_ms, self._gateway.now_ms()
         initial = await _read_initial_state(context, epoch, expiry_ms, now_ms)
         partition = self._partition(topic, index, context, initial)
