@@ -2,7 +2,9 @@
 A lock in a real filer, by clocks that the test sets.
 """
 
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 
 import pytest
 from twisted.internet.defer import Deferred, fail, gatherResults
@@ -12,12 +14,15 @@ from kgateway.broker.seaweed.calls.retries import FilerRefused
 from kgateway.broker.seaweed.filer.filer import Filer
 from kgateway.broker.seaweed.grpc.status import RpcError, Status
 from kgateway.broker.seaweed.lock import FilerLock
+from kgateway.broker.seaweed.process_identity import own_identity
 from kgateway.broker.seaweed.protos.filer_pb2 import Entry
 from tests.broker.seaweed.cluster import done
 from tests.broker.seaweed.real_reactor import wait
 
 SECONDS = 6.0
 Open = Callable[[str], FilerLock]
+
+_identified = pytest.mark.skipif(own_identity() is None, reason="the system cannot identify processes")
 
 
 @pytest.fixture
@@ -36,6 +41,28 @@ def lock(filer: Filer, path: str, clock: Clock) -> Open:
     Opens the lock of the test, each time as another process would.
     """
     return lambda owner: FilerLock(filer, path, owner, SECONDS, clock)
+
+
+@pytest.fixture
+def owner() -> Iterator["subprocess.Popen[bytes]"]:
+    """
+    A process that a test ends.
+    """
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        yield process
+        process.kill()
+
+
+def _lock_of(process: "subprocess.Popen[bytes]", lock: Open) -> FilerLock:
+    """
+    The lock as this process takes it.
+    """
+    found, own = lock("first"), own_identity()
+    assert own
+    with open(f"/proc/{process.pid}/stat") as stat:
+        started = int(stat.read().rpartition(")")[2].split()[19])
+    found._identity = own._replace(pid=process.pid, started=started)
+    return found
 
 
 def _taken(lock: FilerLock) -> Deferred[bool]:
@@ -167,6 +194,80 @@ def test_it_is_free_at_once_when_it_is_given_back(lock: Open) -> None:
     assert third.holder == "second"
 
 
+@_identified
+def test_the_lock_of_a_process_that_has_ended_is_taken_at_once(lock: Open, owner: "subprocess.Popen[bytes]") -> None:
+    """
+    Whoever has seen the lock notices the end without asking the filer.
+    """
+    first, second = _lock_of(owner, lock), lock("second")
+    assert done(first.take())
+    assert not done(second.take())
+    assert not second.holder_has_ended
+    owner.kill()
+    owner.wait()
+    assert second.holder_has_ended
+    assert done(second.take())
+    assert not done(first.take())
+
+
+@_identified
+def test_one_that_starts_later_takes_the_lock_of_a_process_that_has_ended(
+    lock: Open, owner: "subprocess.Popen[bytes]"
+) -> None:
+    """
+    It may be the next start of the same gateway.
+    """
+    assert done(_lock_of(owner, lock).take())
+    owner.kill()
+    owner.wait()
+    assert done(lock("second").take())
+
+
+@_identified
+def test_a_last_renewal_of_a_process_that_has_ended_only_delays_the_next(
+    lock: Open, filer: Filer, owner: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    The filer applies it after the other process has read the file. One that comes after that is refused.
+    """
+    first, second = _lock_of(owner, lock), lock("second")
+    assert done(first.take())
+    owner.kill()
+    owner.wait()
+    replace = filer.replace_here
+
+    async def after_a_renewal(path: str, entry: Entry, old: Entry, timeout_s: float) -> bool:
+        late = filer.versioned_file(old.content.replace(b'"number": ', b'"number": 9'))
+        assert await replace(path, late, old, timeout_s)
+        return await replace(path, entry, old, timeout_s)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(filer, "replace_here", after_a_renewal)
+        assert not done(second.take())
+    assert second.holder_has_ended
+    assert done(second.take())
+
+
+@_identified
+def test_nothing_is_proven_of_a_holder_while_the_filer_does_not_answer(
+    lock: Open, filer: Filer, owner: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    Another process may have the lock by now.
+    """
+    first, second = _lock_of(owner, lock), lock("second")
+    assert done(first.take())
+    assert not done(second.take())
+    owner.kill()
+    owner.wait()
+    with monkeypatch.context() as patched:
+        patched.setattr(filer, "entry", lambda *_: fail(RpcError(Status.DEADLINE_EXCEEDED, "it hangs")))
+        with pytest.raises(RpcError, match="it hangs"):
+            done(second.take())
+    assert not second.holder_has_ended
+    assert done(second.take())
+
+
 def test_a_lock_that_came_and_went_is_lost(lock: Open, clock: Clock) -> None:
     """
     Another process had it meanwhile, although it is free again. Afterwards it can be taken like any other.
@@ -260,7 +361,7 @@ def _renew_late(lock: FilerLock, filer: Filer, monkeypatch: pytest.MonkeyPatch) 
             done(lock.take())
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b'{"strange": 1}'])
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"strange": 1}', b'{"identity": [1]}'])
 def test_a_file_that_is_no_lock_is_refused(lock: Open, filer: Filer, path: str, content: bytes) -> None:
     """
     The message names it.

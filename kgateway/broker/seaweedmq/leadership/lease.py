@@ -35,7 +35,8 @@ from kgateway.wire.uuids import Uuid
 LOCK_S = 6
 _RENEW_S = 1.5
 _RENEW_AGAIN_S = 0.2
-_ASK_S = 1.0
+_ASK_S = 0.5
+_LOOK_S = 0.1  # for the end of the leader's process
 _LATE_S = 1.0  # no timer is so late on a machine that is merely busy
 
 
@@ -67,7 +68,7 @@ class LeaderLease:
         self._name = name
         self._node_id = node_id
         self._clock = clock
-        self._on_wait = on_wait  # called every second while another gateway leads
+        self._on_wait = on_wait  # called again and again while another gateway leads
         self._on_lost = on_lost
         self._renewing: Deferred[None] | None = None
         self._until = 0.0  # until then the lock is ours, whatever happens
@@ -146,7 +147,7 @@ class LeaderLease:
                 self._log.warn(LEADER_IS_ANOTHER, holder=logged_holder)
             if self._last:
                 self._on_wait(self._last)
-            await deferLater(self._clock, min(_ASK_S, self._lock.waits_s or _ASK_S))
+            await self._wait_for_lock()
             asked = self._clock.seconds()
             try:
                 if await self._try_lock():
@@ -154,6 +155,16 @@ class LeaderLease:
                 await self._chain.catch_up(self._remember_last)
             except CLUSTER_ERRORS as error:
                 self._log.info("cannot tell which gateway leads: {error}", error=error)
+
+    async def _wait_for_lock(self) -> None:
+        """
+        Wait until the lock may be free, or it is time to ask for it again.
+        """
+        until = self._clock.seconds() + min(_ASK_S, self._lock.waits_s or _ASK_S)
+        while (left := until - self._clock.seconds()) > 0:
+            await deferLater(self._clock, min(_LOOK_S, left))
+            if self._lock.holder_has_ended:
+                break
 
     async def _claim_epoch(self) -> Leadership:
         await self._chain.catch_up(self._remember_last)

@@ -122,7 +122,7 @@ class Standby:
 
     def follow(self, leadership: Leadership) -> None:
         """
-        Stand by for this leader; called every second, to read what could not be read yet.
+        Stand by for this leader; called again and again, to read what could not be read yet.
         """
         if leadership != self._leadership:
             self._leader_node = None
