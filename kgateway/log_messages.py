@@ -235,6 +235,11 @@ LEADERSHIP_LOST = LogMessage(
     "this gateway has lost leadership; the lock is held by {holder}",
     "Find out why this gateway lost its lease: it may have been suspended, or unable to reach the filer.",
 )
+NO_WATCHDOG = LogMessage(
+    "the watchdog of a frozen leader has no effect: {why}",
+    "In a container, run an init as process 1, for example with `docker run --init`: see docs/seaweedmq.md. "
+    "`--seaweedmq-watchdog-ms 0` turns the watchdog off, and this message.",
+)
 PORTS_STAY_CLOSED = LogMessage(
     "ports stay closed while another gateway leads: {why}",
     "Advertise an address for each listener: see docs/seaweedmq.md.",

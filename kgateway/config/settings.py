@@ -154,6 +154,12 @@ class Settings:
         "how long after a change the ledger of a SeaweedMQ partition is saved, at the earliest",
         duration(1),
     )
+    seaweedmq_watchdog_ms: int = option(
+        4_000,
+        "after how long a SeaweedMQ leader is killed whose process was stopped or hangs, so that a standby takes over; "
+        "0 means never",
+        duration(0),
+    )
     seaweed_security: str | None = option(
         None, "the security.toml with the certificates and keys for a SeaweedFS cluster", path()
     )

@@ -137,6 +137,7 @@ def _seaweedmq(settings: Settings, rest: str, now_ms: NowMs, reactor: Any) -> IB
         listeners={listener.name for listener in settings.listen},
         recent_bytes=settings.seaweedmq_recent_bytes,
         ledger_interval_ms=settings.seaweedmq_ledger_interval_ms,
+        watchdog_ms=settings.seaweedmq_watchdog_ms,
     )
 
 

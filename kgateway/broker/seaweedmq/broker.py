@@ -28,6 +28,7 @@ from kgateway.broker.seaweedmq.gateway_runtime import LEDGER_INTERVAL_MS, Gatewa
 from kgateway.broker.seaweedmq.layout.kafka_errors import CLUSTER_ERRORS
 from kgateway.broker.seaweedmq.layout.topic_paths import NAMESPACE, check_count, check_name
 from kgateway.broker.seaweedmq.leadership.gateways import Gateways
+from kgateway.broker.seaweedmq.leadership.watchdog import Watchdog
 from kgateway.broker.seaweedmq.partitions.registry import Partition
 from kgateway.broker.state_log import StateLog
 from kgateway.cluster.config_resource import Change, ConfigResource
@@ -63,6 +64,7 @@ class SeaweedMQBroker(BrokerBase):
         retention_check_ms: int = CHECK_MS,
         recent_bytes: int = 0,
         ledger_interval_ms: int = LEDGER_INTERVAL_MS,
+        watchdog_ms: int = 0,
     ) -> None:
         super().__init__(node_id, "", topic_defaults)
         self.peers = peers or NoPeers()
@@ -95,7 +97,8 @@ class SeaweedMQBroker(BrokerBase):
             self._led,
             self._topic_defaults,
         )
-        self._election = Election(gateway, self._gateways, self.peers, listeners, shown)
+        watchdog = Watchdog(watchdog_ms, reactor)
+        self._election = Election(gateway, self._gateways, self.peers, listeners, shown, watchdog)
 
     @property
     def description(self) -> str:

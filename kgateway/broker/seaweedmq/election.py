@@ -23,6 +23,7 @@ from kgateway.broker.seaweedmq.leader.leader import Leader
 from kgateway.broker.seaweedmq.leadership.deciding_filer import DecidingFiler
 from kgateway.broker.seaweedmq.leadership.gateways import Gateways
 from kgateway.broker.seaweedmq.leadership.lease import LOCK_S, LeaderLease, Leadership
+from kgateway.broker.seaweedmq.leadership.watchdog import Watchdog
 from kgateway.broker.seaweedmq.partitions.registry import Partition
 from kgateway.broker.seaweedmq.standby.standby import Standby
 from kgateway.broker.state_log import StateLog
@@ -106,7 +107,13 @@ class Election:
     _filer: Filer  # which decides all chains
 
     def __init__(
-        self, gateway: GatewayRuntime, gateways: Gateways, peers: IPeers, listeners: Set[str], shown: ShownCluster
+        self,
+        gateway: GatewayRuntime,
+        gateways: Gateways,
+        peers: IPeers,
+        listeners: Set[str],
+        shown: ShownCluster,
+        watchdog: Watchdog,
     ) -> None:
         self.role: Leader | Standby | Undecided = Undecided(shown.view)
         self._gateway = gateway
@@ -114,6 +121,7 @@ class Election:
         self._peers = peers
         self._listeners = listeners
         self._shown = shown
+        self._watchdog = watchdog
         self._deciding_filer = DecidingFiler(gateway)
         self._changes = ChangeLock()
         self._leader: Leader | None = None  # since it began to load
@@ -129,6 +137,7 @@ class Election:
         """
         Fires when this gateway leads and serves, or stands by and has something to serve.
         """
+        self._watchdog.prepare()
         self._attempt = Deferred.fromCoroutine(self._start())
         self._attempt.addCallback(lambda _: self._report_started()).addErrback(self._failed)
         return self._started
@@ -216,10 +225,11 @@ class Election:
         await leader.load()
         self.role = leader
         await leader.serve()
+        self._watchdog.start()
 
     def _stand_by(self, leadership: Leadership) -> None:
         """
-        Called every second while another gateway leads.
+        Called again and again while another gateway leads.
         """
         if self._standby is None:
             self.role = self._standby = Standby(
@@ -242,6 +252,7 @@ class Election:
         self._gateways.end_standby()
 
     def _end_role(self) -> None:
+        self._watchdog.stop()
         self._end_standby()
         leader, self._leader = self._leader, None
         if leader:

@@ -36,6 +36,7 @@ class Gateway:
         interface: str = "127.0.0.1",
         advertised: str = "",
         options: Sequence[str] = (),
+        watchdog_ms: int = 0,
     ) -> None:
         self.name = name
         self.port = free_port()
@@ -45,6 +46,7 @@ class Gateway:
         home.mkdir()
         broker, listen = f"seaweedmq:{cluster.masters[0]}", f"tcp:{self.port}:interface={interface}"
         all_options = ["--listen", listen, "--broker", broker, "--node-id", str(node_id), *options]
+        all_options += ["--seaweedmq-watchdog-ms", str(watchdog_ms)]
         if advertised:
             all_options += ["--advertise", advertised]
         self._kafka = Kafka(*all_options, folder=home, patience_s=_PATIENCE_S)

@@ -22,8 +22,9 @@ class Pair:
     The gateway that leads, and one that was started beside it.
     """
 
-    def __init__(self, cluster: DevCluster, folder: Path, topic: str) -> None:
-        self.first, self.second = Gateway(cluster, folder, "first"), Gateway(cluster, folder, "second", node_id=2)
+    def __init__(self, cluster: DevCluster, folder: Path, topic: str, watchdog_ms: int = 0) -> None:
+        self.first = Gateway(cluster, folder, "first", watchdog_ms=watchdog_ms)
+        self.second = Gateway(cluster, folder, "second", node_id=2, watchdog_ms=watchdog_ms)
         self.place = topic, 0
         self.first.start()
         self.first.create(topic, 1, "held", "batch")
