@@ -1,5 +1,5 @@
 """
-Waiting for the streams of the previous leader, by a clock that the test sets.
+Waiting for the streams of the previous leader, by a clock that the test sets, and in front of a real broker.
 """
 
 from typing import Any, cast
@@ -7,10 +7,14 @@ from typing import Any, cast
 import pytest
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
+from twisted.logger import capturedLogs, formatEvent
 
+from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
 from kgateway.broker.seaweed.protos.messaging_pb2 import BrokerPartitionAssignment
 from kgateway.broker.seaweedmq.partitions.predecessor_streams import GONE_S, PredecessorStreams
 from kgateway.broker.seaweedmq.topics.broker_rpc import BrokerRpc
+from tests.broker.seaweedmq.foreign_topic import ForeignTopic
+from tests.broker.seaweedmq.gateways import Start, running
 
 
 class Brokers:
@@ -75,3 +79,16 @@ def test_streams_of_other_programs_delay_all_partitions_of_a_broker_once(world: 
     assert not third.called
     world.clock.pump([GONE_S, 0.05])
     assert third.called
+
+
+def test_a_gateway_that_begins_to_lead_waits_for_streams_that_are_open(
+    cluster: DevCluster, namespace: str, start: Start
+) -> None:
+    """
+    It says so, and opens the partition nevertheless.
+    """
+    theirs = ForeignTopic(cluster, None, "theirs", namespace)
+    with theirs.stream(), capturedLogs() as events, running(start):
+        lines = [str(formatEvent(event)) for event in events]
+    [line] = [line for line in lines if "earlier publish streams" in line]
+    assert line.startswith("theirs-0: waited ")

@@ -3,7 +3,7 @@ The watchdog of a leader: a process that was stopped, or whose event loop hangs,
 
 A stopped leader keeps its connections, so its clients wait for answers, and a standby waits for the lock. Once the
 process is killed, its clients are disconnected, and a standby on the same machine can prove that it has ended. As it is
-killed before its lock expires, it is not going to wake up beside another leader either.
+killed before its lock expires, it does not wake up beside another leader either.
 
 The event loop sets the timer again and again while the gateway serves as the leader. The timer is off before that,
 while much is read from the cluster.

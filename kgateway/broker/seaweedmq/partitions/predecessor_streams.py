@@ -8,6 +8,7 @@ open, so there is a limit.
 
 from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import deferLater
+from twisted.logger import Logger
 
 from kgateway.broker.seaweedmq.topics.broker_rpc import BrokerRpc
 
@@ -21,6 +22,8 @@ class PredecessorStreams:
     broker. It begins when the broker responds first, because a broker that hangs has not read anything meanwhile.
     """
 
+    _log = Logger()
+
     def __init__(self, rpc: BrokerRpc, clock: IReactorTime) -> None:
         self._rpc = rpc
         self._clock = clock
@@ -30,11 +33,20 @@ class PredecessorStreams:
         """
         Wait until nobody publishes to this partition, or the deadline of its broker has passed.
         """
+        began: float | None = None
         while True:
             assignment = (await self._rpc.assignments(topic))[index]
             has_publisher = await self._rpc.has_publisher(topic, assignment)
             now = self._clock.seconds()
+            began = now if began is None else began
             deadline = self._deadlines.setdefault(assignment.leader_broker, now + GONE_S)
             if not has_publisher or now >= deadline:
                 break
             await deferLater(self._clock, _LOOK_S)
+        if waited := now - began:
+            self._log.info(
+                "{topic}-{index}: waited {waited:.2f} s for the end of earlier publish streams",
+                topic=topic,
+                index=index,
+                waited=waited,
+            )
