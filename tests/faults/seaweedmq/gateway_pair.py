@@ -22,12 +22,12 @@ class Pair:
     The gateway that leads, and one that was started beside it.
     """
 
-    def __init__(self, cluster: DevCluster, folder: Path, topic: str, watchdog_ms: int = 0) -> None:
+    def __init__(self, cluster: DevCluster, folder: Path, topic: str, watchdog_ms: int = 0, acks: str = "held") -> None:
         self.first = Gateway(cluster, folder, "first", watchdog_ms=watchdog_ms)
         self.second = Gateway(cluster, folder, "second", node_id=2, watchdog_ms=watchdog_ms)
         self.place = topic, 0
         self.first.start()
-        self.first.create(topic, 1, "held", "batch")
+        self.first.create(topic, 1, acks, "batch")
         self.second.start()
         until_told(self.first, 1, {1, 2})
 
