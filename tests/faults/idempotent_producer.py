@@ -82,10 +82,15 @@ class Repeater:
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            done = self._starts.get()
-            while not self._stopping.is_set() and not self._repeat():
+            started = [self._starts.get()]
+            while not self._stopping.is_set():
+                while not self._starts.empty():  # the server was started again: to repeat everything once is enough
+                    started.append(self._starts.get())
+                if self._repeat():
+                    break
                 self._stopping.wait(_PAUSE_S)
-            done.set()
+            for done in started:
+                done.set()
 
     def _repeat(self) -> bool:
         try:
