@@ -14,6 +14,7 @@ from kgateway.broker.seaweed.cluster import SeaweedCluster
 from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
 from kgateway.broker.seaweedmq.broker import SeaweedMQBroker
 from kgateway.broker.seaweedmq.formats.format import Message
+from kgateway.broker.seaweedmq.formats.registry import FORMATS
 from kgateway.broker.seaweedmq.leader import leader
 from kgateway.broker.seaweedmq.leader.led_topics import LedTopics
 from kgateway.broker.seaweedmq.partitions.partition import SeaweedMQPartition
@@ -21,6 +22,7 @@ from kgateway.broker.seaweedmq.topics.catalog import StoredTopic, TopicCatalog
 from kgateway.broker.state_log import StateLog
 from kgateway.cluster import config_resource
 from kgateway.cluster.config import TopicConfig
+from kgateway.cluster.partition import Origin
 from kgateway.cluster.view import NewTopic
 from kgateway.wire.errors import ErrorCode, KafkaError
 from kgateway.wire.uuids import Uuid
@@ -28,6 +30,7 @@ from tests.broker.behaviour import appended, batch, fetched, noted, offsets, ref
 from tests.broker.seaweed.real_reactor import pause, until, wait
 from tests.broker.seaweedmq.foreign_topic import ForeignTopic
 from tests.broker.seaweedmq.gateways import Start, group_log, running
+from tests.broker.seaweedmq.test_restarts import config
 
 News = Callable[[], None]
 
@@ -160,6 +163,28 @@ def test_a_topic_that_others_make_again_is_another_one(start: Start, others: Top
         assert len(seen(broker, "t").partitions) == 3
         until(lambda: is_open(broker, seen(broker, "t").id, 0))
         assert broker.partition(seen(broker, "t").id, 0).log_end == 0
+
+
+@pytest.mark.parametrize("form", ["plain", "record", "batch"])
+def test_nothing_is_published_to_partitions_that_others_have_recreated(
+    form: str, start: Start, cluster: DevCluster, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    Records are acknowledged only when the gateway knows where the old partitions ended: they would get other offsets
+    than those that were answered.
+    """
+    monkeypatch.setattr(leader, "TopicFeed", Deaf)
+    with running(start) as broker:
+        topic = result(broker.create_topic(NewTopic("t", 2, config(form))))
+        ForeignTopic(cluster, record_type=FORMATS[form].record_type(), name="t", namespace=namespace)
+        waiting = broker.partition(topic.id, 0).append(batch(2), Origin.CLIENT).committed
+        assert waiting
+        pause(1)
+        assert not waiting.called
+        Deaf.last.changed("t")
+        assert refusal(lambda: waiting).code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        until(lambda: is_open(broker, topic.id, 0))
+        assert appended(broker.partition(topic.id, 0), batch(2)).base_offset == 0
 
 
 def test_files_that_have_grown_are_looked_at(start: Start, cluster: DevCluster, namespace: str, news: News) -> None:

@@ -8,7 +8,9 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
+from kgateway.broker.seaweed.grpc.status import RpcError
 from kgateway.broker.seaweed.protos.messaging_pb2 import BrokerPartitionAssignment
+from kgateway.broker.seaweed.protos.schema_pb2 import Partition
 from kgateway.broker.seaweedmq.files.partition_files import FilesEnd, PartitionFiles
 from kgateway.broker.seaweedmq.files.range_reader import RangeCache
 from kgateway.broker.seaweedmq.formats.log_entry import LoggedMessage
@@ -35,6 +37,8 @@ class World:
     def __init__(self) -> None:
         self.clock, self.filer = Clock(), MemoryFiler()
         self.next_message = 0
+        self.partition = Partition(range_stop=2520)
+        self.errors: list[RpcError] = []
         self._file_count = 0
         self._asking: Deferred[None] | None = None
 
@@ -81,7 +85,7 @@ class World:
         )
         found: list[FilesEnd] = []
         finding = Deferred.fromCoroutine(flushed_log_end(context, is_shared=is_shared))
-        finding.addCallback(found.append)
+        finding.addCallbacks(found.append, lambda failure: self.errors.append(failure.value))
         return found
 
     def let_pass(self, seconds: float, each: Callable[[], None] = lambda: None) -> None:
@@ -95,7 +99,7 @@ class World:
     async def assignments(self, topic: str) -> list[BrokerPartitionAssignment]:
         if self._asking:
             await self._asking
-        return [BrokerPartitionAssignment()]
+        return [BrokerPartitionAssignment(partition=self.partition)]
 
     async def next_offset(self, topic: str, assignment: BrokerPartitionAssignment) -> int:
         return self.next_message
@@ -172,6 +176,20 @@ def test_a_message_that_came_while_the_broker_was_silent_is_no_hole() -> None:
     world.let_pass(0.2)
     (end,) = found
     assert (end.offset, end.next_message, end.gap) == (4, 4, 0)
+
+
+def test_recreated_partitions_do_not_end_where_the_files_do() -> None:
+    """
+    Their broker counts the messages of other folders.
+    """
+    world = World()
+    world.write(range(3))
+    world.next_message = 3
+    world.partition = Partition(range_stop=1260, unix_time_ns=1)
+    assert world.find_end(is_shared=False) == []
+    assert [str(error.message) for error in world.errors] == [
+        "another program has replaced the partition of /t/v1/0000-2520"
+    ]
 
 
 def test_a_look_that_took_long_shows_no_hole() -> None:

@@ -42,9 +42,9 @@ class Broker:
         self.times += times
         self.next += len(times)
 
-    async def assignments(self, name: str) -> list[BrokerPartitionAssignment]:
+    async def assignment(self) -> BrokerPartitionAssignment:
         self.looked_up += 1
-        return [BrokerPartitionAssignment(leader_broker="b:1")]
+        return BrokerPartitionAssignment(leader_broker="b:1")
 
     async def next_offset(self, name: str, assignment: BrokerPartitionAssignment) -> int:
         self.asked += 1
@@ -85,7 +85,7 @@ class TailTestCase(SynchronousTestCase):
 
     def of(self, broker: Broker) -> Tail:
         self.broker = broker
-        asked = BrokerTail(cast(Any, broker), "t", 0, self.clock)
+        asked = BrokerTail(cast(Any, broker), "t", broker.assignment, self.clock)
         return Tail(
             asked,
             "t-0",

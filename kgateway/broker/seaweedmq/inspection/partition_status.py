@@ -10,8 +10,10 @@ from dataclasses import dataclass
 
 from kgateway.broker.seaweedmq.files.partition_files import FilesEnd
 from kgateway.broker.seaweedmq.inspection.read_only_cluster import ReadOnlyCluster
+from kgateway.broker.seaweedmq.layout.topic_file import PartitionFolder
 from kgateway.broker.seaweedmq.ledger.ledger import Ledger
 from kgateway.broker.seaweedmq.ledger.snapshot import UnusableLedger
+from kgateway.broker.seaweedmq.topics.broker_rpc import assignment_to
 from kgateway.broker.seaweedmq.topics.catalog import StoredTopic
 from kgateway.cluster.partition import EARLIEST_OFFSET
 from kgateway.records.batch import read_batch
@@ -62,7 +64,7 @@ async def _partition_status(
     start = await partition_files.start()
     end = await partition_files.end(EARLIEST_OFFSET)
     times = ledger.rows.times if ledger else ()
-    held, more = await _held(cluster, stored, index, end) if publishers else (end.offset, 0)
+    held, more = await _held(cluster, stored, partition_files.folders[-1], end) if publishers else (end.offset, 0)
     return PartitionStatus(
         stored.name,
         index,
@@ -87,11 +89,13 @@ async def _saved_ledger(cluster: ReadOnlyCluster, stored: StoredTopic, index: in
         return None  # `verify` says why
 
 
-async def _held(cluster: ReadOnlyCluster, stored: StoredTopic, index: int, end: FilesEnd) -> tuple[int | None, int]:
+async def _held(
+    cluster: ReadOnlyCluster, stored: StoredTopic, folder: PartitionFolder, end: FilesEnd
+) -> tuple[int | None, int]:
     """
     The end of what the broker has in memory, and how many messages of that are in no file.
     """
-    assignment = (await cluster.rpc.assignments(stored.name))[index]
+    assignment = assignment_to(folder, await cluster.rpc.assignments(stored.name))
     next_message = await cluster.rpc.next_offset(stored.name, assignment)
     more = max(next_message - end.next_message, 0)
     if not (more and stored.file.format.batched):

@@ -53,7 +53,7 @@ async def first_log_end(context: PartitionContext) -> FilesEnd:
     if context.is_foreign:
         await files.refresh()
         end = await files.end(EARLIEST_OFFSET)
-        broker = BrokerTail(context.rpc, context.topic, context.index, context.clock)
+        broker = BrokerTail(context.rpc, context.topic, context.assignment, context.clock)
         is_known = shown is None or shown.offset <= end.offset
         position = TailPosition(end.next_message, end.ts_ns)
         if is_known and await broker.after(position, await broker.next_offset()):
@@ -78,7 +78,7 @@ async def flushed_log_end(
         await repair_counters(await context.seaweed.filer(), files.folders[-1].path, end)
         if waiting and is_shared and end.next_message >= waiting.next_message:
             return end
-        assignment = (await context.rpc.assignments(context.topic))[context.index]
+        assignment = await context.assignment()
         next_message = await context.rpc.next_offset(context.topic, assignment)
         if next_message == end.next_message:
             return end

@@ -101,7 +101,7 @@ class SeaweedMQPartition(PartitionBase):
         )
         self._others = ShownMessages(initial.end)
         files.lead(context.check_lease, lambda: self._others.end, self._note_loss)
-        broker_tail = BrokerTail(context.rpc, context.topic, index, clock)
+        broker_tail = BrokerTail(context.rpc, context.topic, context.assignment, clock)
         self._tail = Tail(
             broker_tail,
             self._name,

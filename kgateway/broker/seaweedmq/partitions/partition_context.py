@@ -10,11 +10,12 @@ from twisted.internet.interfaces import IReactorTime
 from kgateway.broker.partition.leader_epochs import LeaderEpochs
 from kgateway.broker.partition.producer_state import ProducerTable
 from kgateway.broker.seaweed.cluster import SeaweedCluster
+from kgateway.broker.seaweed.protos.messaging_pb2 import BrokerPartitionAssignment
 from kgateway.broker.seaweedmq.files.partition_files import FilesEnd, PartitionFiles
 from kgateway.broker.seaweedmq.formats.format import MessageFormat
 from kgateway.broker.seaweedmq.partitions.partition_ledger import PartitionLedger
 from kgateway.broker.seaweedmq.partitions.side_files import FilerSideFiles
-from kgateway.broker.seaweedmq.topics.broker_rpc import BrokerRpc
+from kgateway.broker.seaweedmq.topics.broker_rpc import BrokerRpc, assignment_to
 
 
 class PartitionContext(NamedTuple):
@@ -30,6 +31,12 @@ class PartitionContext(NamedTuple):
     side_files: FilerSideFiles
     is_foreign: bool  # whether others have made the topic
     ledger: PartitionLedger
+
+    async def assignment(self) -> BrokerPartitionAssignment:
+        """
+        The broker that has the partition now.
+        """
+        return assignment_to(self.files.folders[-1], await self.rpc.assignments(self.topic))
 
 
 class InitialState(NamedTuple):

@@ -183,7 +183,7 @@ class PartitionPublisher:
         if context.clock.seconds() < self._may_unload_until:
             await deferLater(context.clock, _UNLOADED_S)
         stream = PublishStream(self._answered, self._broken, context.clock)
-        assignment = (await context.rpc.assignments(context.topic))[context.index]
+        assignment = await context.assignment()
         try:
             await context.rpc.publish(context.topic, assignment, stream, self._publisher_name)
             context.check_lease()
@@ -210,7 +210,7 @@ class PartitionPublisher:
         context = self._context
         deadline = context.clock.seconds() + _GONE_S
         while context.clock.seconds() < deadline:  # the stream may be another program's
-            assignment = (await context.rpc.assignments(context.topic))[context.index]
+            assignment = await context.assignment()
             if not await context.rpc.has_publisher(context.topic, assignment):
                 break
             await deferLater(context.clock, _LOOK_S)

@@ -42,10 +42,16 @@ class BrokerTail:
     What the broker of one partition has in memory.
     """
 
-    def __init__(self, rpc: BrokerRpc, topic: str, index: int, clock: IReactorTime) -> None:
+    def __init__(
+        self,
+        rpc: BrokerRpc,
+        topic: str,
+        assignment: Callable[[], Awaitable[BrokerPartitionAssignment]],
+        clock: IReactorTime,
+    ) -> None:
         self._rpc = rpc
         self._topic = topic
-        self._index = index
+        self._current_assignment = assignment
         self._clock = clock
         self._leader: BrokerPartitionAssignment | None = None
         self._leader_until = 0.0
@@ -101,7 +107,7 @@ class BrokerTail:
 
     async def _assignment(self) -> BrokerPartitionAssignment:
         if self._leader is None or self._clock.seconds() >= self._leader_until:
-            self._leader = (await self._rpc.assignments(self._topic))[self._index]
+            self._leader = await self._current_assignment()
             self._leader_until = self._clock.seconds() + _LEADER_S
         return self._leader
 

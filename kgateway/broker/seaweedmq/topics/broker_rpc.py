@@ -2,7 +2,7 @@
 The calls to SeaweedMQ's brokers: topics, leaders of partitions, and streams to publish by.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from kgateway.broker.seaweed.cluster import SeaweedCluster
 from kgateway.broker.seaweed.grpc.call_headers import Method, RequestT, ResponseT
@@ -11,6 +11,8 @@ from kgateway.broker.seaweed.grpc.stream import Stream
 from kgateway.broker.seaweed.protos import messaging_pb2 as mq
 from kgateway.broker.seaweed.protos.messaging_pb2 import BrokerPartitionAssignment
 from kgateway.broker.seaweed.protos.schema_pb2 import RecordType, Topic
+from kgateway.broker.seaweedmq.layout.topic_file import PartitionFolder
+from kgateway.broker.seaweedmq.layout.topic_paths import RingRange
 from kgateway.broker.seaweedmq.publishing.publish_stream import PublishStream
 
 _SERVICE = "/messaging_pb.SeaweedMessaging/"
@@ -185,6 +187,21 @@ class BrokerRpc:
                     raise
                 error = failed
         raise error
+
+
+def assignment_to(
+    folder: PartitionFolder, assignments: Iterable[BrokerPartitionAssignment]
+) -> BrokerPartitionAssignment:
+    """
+    The assignment of the partition whose messages are in this folder; UNAVAILABLE if SeaweedMQ has recreated the
+    partitions of the topic, and the folder gets no more messages.
+    """
+    for assignment in assignments:
+        partition = assignment.partition
+        found = RingRange(partition.range_start, partition.range_stop), partition.unix_time_ns
+        if found == (folder.part, folder.unix_time_ns):
+            return assignment
+    raise RpcError(Status.UNAVAILABLE, f"another program has replaced the partition of {folder.path}")
 
 
 def _by_range(assignments: Sequence[BrokerPartitionAssignment]) -> Sequence[BrokerPartitionAssignment]:
