@@ -52,7 +52,7 @@ def leader_parts(
     gateway: GatewayRuntime, filer: Filer, leadership: Leadership, precondition: Callable[[], None]
 ) -> LeaderParts:
     seaweed, namespace = gateway.seaweed, gateway.namespace
-    topics = TopicCatalog(seaweed, namespace, precondition)
+    topics = TopicCatalog(seaweed, namespace, precondition, gateway.client)
     files = OffsetFiles(seaweed, namespace, precondition)
     return LeaderParts(
         topics,

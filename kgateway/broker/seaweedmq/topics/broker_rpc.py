@@ -35,17 +35,20 @@ _CONFIGURE_S = 25.0  # restarted servers of SeaweedFS forget all brokers once mo
 FLUSHED_S = 15.0  # three times a broker's default flush interval
 _DROPPED_S = 1.0  # ten times what it takes, however seldom brokers flush
 _FETCHED_MESSAGES, _FETCHED_BYTES = 10_000, 4 << 20  # at most with one call; no broker returns more messages
+GROUP = "kgateway"  # messages are fetched for all consumers of Kafka together
 _COUNTS = range(1, 2521)  # slots of a ring, of which each partition needs one
 
 
 class BrokerRpc:
     """
-    A client of brokers: it asks any of them for what all know, and the leader of a partition for what is in it.
+    A client of brokers: it asks any of them for what all know, and the leader of a partition for what is in it. Brokers
+    write its name, as that of a consumer, into detailed logs.
     """
 
-    def __init__(self, seaweed: SeaweedCluster, namespace: str) -> None:
+    def __init__(self, seaweed: SeaweedCluster, namespace: str, name: str = GROUP) -> None:
         self._seaweed = seaweed
         self._namespace = namespace
+        self._name = name
 
     def topic(self, name: str) -> Topic:
         return Topic(namespace=self._namespace, name=name)
@@ -116,7 +119,12 @@ class BrokerRpc:
         The message at this offset of a partition that is published to, and some of those after it.
         """
         request = mq.FetchMessageRequest(
-            topic=self.topic(name), partition=assignment.partition, start_offset=offset, max_messages=1
+            topic=self.topic(name),
+            partition=assignment.partition,
+            start_offset=offset,
+            max_messages=1,
+            consumer_group=GROUP,
+            consumer_id=self._name,
         )
         channel = self._seaweed.channel(assignment.leader_broker)
         return (await channel.call(FETCH, request, CALL_S)).messages
@@ -133,6 +141,8 @@ class BrokerRpc:
             start_offset=offset,
             max_messages=_FETCHED_MESSAGES,
             max_bytes=_FETCHED_BYTES,
+            consumer_group=GROUP,
+            consumer_id=self._name,
         )
         response = await self._seaweed.channel(assignment.leader_broker).call(FETCH, request, CALL_S)
         if response.error:

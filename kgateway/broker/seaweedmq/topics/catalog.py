@@ -32,7 +32,7 @@ from kgateway.broker.seaweedmq.formats.registry import FORMAT, FORMATS
 from kgateway.broker.seaweedmq.layout.topic_conf import generation_of, ranges_of, read_topic_conf
 from kgateway.broker.seaweedmq.layout.topic_file import TopicFile, read_intent, read_topic_file
 from kgateway.broker.seaweedmq.layout.topic_paths import TOPIC_CONF, RingRange, check_count, may_be_topic, topic_folder
-from kgateway.broker.seaweedmq.topics.broker_rpc import BrokerRpc
+from kgateway.broker.seaweedmq.topics.broker_rpc import GROUP, BrokerRpc
 from kgateway.broker.seaweedmq.topics.generation_ends import FlushedGenerationEnds, GenerationEnds, Newest
 from kgateway.cluster.view import NewTopic
 from kgateway.log_messages import TOPIC_CHANGED_ELSEWHERE, TOPIC_LEFT_ALONE
@@ -99,10 +99,12 @@ class CatalogTopic(NamedTuple):
 class TopicCatalog:
     _log = Logger()
 
-    def __init__(self, seaweed: SeaweedCluster, namespace: str, check_lease: Precondition = no_precondition) -> None:
+    def __init__(
+        self, seaweed: SeaweedCluster, namespace: str, check_lease: Precondition = no_precondition, client: str = GROUP
+    ) -> None:
         self._seaweed = seaweed
         self._check_lease = check_lease
-        self.rpc = BrokerRpc(seaweed, namespace)
+        self.rpc = BrokerRpc(seaweed, namespace, client)
         self.namespace = namespace
         self._intents = TopicIntents(seaweed, namespace, check_lease)
         self._file_ends = GenerationEnds(seaweed, namespace)
