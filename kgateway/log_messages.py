@@ -272,6 +272,19 @@ TOPIC_CHANGED_ELSEWHERE = LogMessage(
     "another program has changed the number of partitions of topic {name} from {before} to {count}",
     "Nothing, if this was intended.",
 )
+TOPIC_REDUCED = LogMessage(
+    "another program has removed partitions or columns of topic {name}; SeaweedMQ is asked for {count} partitions with "
+    "all columns",
+    "Find the program: Kafka's topics never lose partitions. To get fewer, delete the topic and create it again.",
+)
+TOPIC_NOT_RESTORED = LogMessage(
+    "topic {name} cannot get back its partitions or columns: {error}",
+    "Check SeaweedMQ's brokers, and restart the gateway. Until then the missing partitions can only be read.",
+)
+PARTITIONS_REMOVED = LogMessage(
+    "topic {name} has only {count} of {all} partitions in SeaweedMQ; the others can be read, but take no records",
+    "Nothing, if this was intended. Otherwise let the program that owns the topic give it {all} partitions again.",
+)
 TOPIC_NOT_SERVED_YET = LogMessage(
     "topic {name} cannot be served yet: {error}",
     "Nothing, if it is rare: the gateway tries again.",

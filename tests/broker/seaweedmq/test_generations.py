@@ -4,6 +4,7 @@ Topics whose partitions others have recreated have each record once that a gatew
 
 import time
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 from twisted.internet.defer import Deferred
@@ -12,18 +13,24 @@ from twisted.logger import capturedLogs
 from kgateway.broker.seaweed.cluster import SeaweedCluster
 from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
 from kgateway.broker.seaweed.filer.filer import Filer
+from kgateway.broker.seaweed.grpc.status import RpcError, Status
 from kgateway.broker.seaweed.protos.messaging_pb2 import ConfigureTopicResponse, TopicRetention
 from kgateway.broker.seaweed.protos.schema_pb2 import Field, RecordType, ScalarType, Type
 from kgateway.broker.seaweedmq.broker import SeaweedMQBroker
 from kgateway.broker.seaweedmq.formats.format import Message
+from kgateway.broker.seaweedmq.formats.registry import FORMATS
 from kgateway.broker.seaweedmq.layout.topic_conf import read_topic_conf
+from kgateway.broker.seaweedmq.layout.topic_file import TopicFile
 from kgateway.broker.seaweedmq.layout.topic_paths import TOPIC_CONF
 from kgateway.broker.seaweedmq.topics.catalog import TopicCatalog
+from kgateway.cluster.partition import Origin
 from kgateway.cluster.view import NewTopic
 from kgateway.interfaces import IPartition
+from kgateway.log_messages import TOPIC_REDUCED
 from kgateway.records.batch import Batch
 from kgateway.records.record import Record, records
-from tests.broker.behaviour import appended, batch, fetched, result, stored
+from kgateway.wire.errors import ErrorCode, KafkaError
+from tests.broker.behaviour import appended, batch, fetched, refusal, result, stored
 from tests.broker.seaweed.real_reactor import until, wait
 from tests.broker.seaweedmq.foreign_topic import ForeignTopic
 from tests.broker.seaweedmq.gateways import Start, running
@@ -102,6 +109,34 @@ def opened(broker: SeaweedMQBroker, index: int) -> IPartition:
     return broker.partition(topic.id, index)
 
 
+def stored_file(topics: TopicCatalog) -> TopicFile:
+    found = result(Deferred.fromCoroutine(topics.read("t")))
+    assert found
+    return found.stored.file
+
+
+def has_columns(topics: TopicCatalog) -> bool:
+    conf = result(Deferred.fromCoroutine(topics._conf("t")))
+    assert conf
+    return conf.HasField("message_record_type")
+
+
+def gone_code(broker: SeaweedMQBroker, index: int) -> ErrorCode:
+    """
+    The error at which producers give up, because a partition is gone; NONE if it takes a record.
+    """
+
+    def answer() -> list[ErrorCode]:
+        try:
+            appended(opened(broker, index), sent("new", 1))
+        except KafkaError as error:
+            return [] if error.code.retriable else [error.code]
+        return [ErrorCode.NONE]
+
+    (found,) = until(answer)
+    return cast(ErrorCode, found)
+
+
 def grown_to(broker: SeaweedMQBroker, count: int) -> None:
     until(lambda: seen(broker, "t") and len(seen(broker, "t").partitions) == count)
 
@@ -158,16 +193,21 @@ def test_recreated_more_than_once_while_no_gateway_looks(form: str, start: Start
 
 
 @ROW_FORMS
-def test_fewer_partitions_and_then_as_many_as_before(form: str, start: Start, others: Others) -> None:
+def test_a_topic_of_ours_gets_back_what_others_take_from_it(
+    form: str, start: Start, others: Others, topics: TopicCatalog
+) -> None:
     """
-    A partition that was gone continues where it ended, though its broker counts on.
+    Its partitions and columns. A partition that was gone continues where it ended, though its broker counts on.
     """
     with running(start) as broker:
         three_of_four_records(broker, form)
-        others(2)
-        grown_to(broker, 2)
-        others(3)
-        grown_to(broker, 3)
+        with capturedLogs() as logs:
+            others(2)
+            until(lambda: [len(each.partitions) for each in stored_file(topics).generations] == [3, 2, 3])
+            until(lambda: is_open(broker, seen(broker, "t").id, 2))
+        assert [event["count"] for event in logs if event.get("log_format") == TOPIC_REDUCED] == [3]
+        assert has_columns(topics) == (form == "record")
+        assert len(seen(broker, "t").partitions) == 3
         assert appended(opened(broker, 2), sent("new", 6)).base_offset == 4
         assert read(opened(broker, 2)) == values(("old2-", 4), ("new", 6))
     for number in range(2):
@@ -175,6 +215,95 @@ def test_fewer_partitions_and_then_as_many_as_before(form: str, start: Start, ot
             assert read(opened(broker, 2)) == values(("old2-", 4), ("new", 6))
             assert read(opened(broker, 0)) == values(("old0-", 4), *[("more", 1)] * number)
             assert appended(opened(broker, 0), sent("more", 1)).base_offset == 4 + number
+
+
+def test_columns_that_others_erase_are_restored(start: Start, others: Others, topics: TopicCatalog) -> None:
+    """
+    The partitions remain what they are.
+    """
+    with running(start) as broker:
+        result(broker.create_topic(NewTopic("t", 1, config("record"))))
+        assert not others(1).conf.HasField("message_record_type")
+        until(lambda: has_columns(topics))
+        assert appended(opened(broker, 0), sent("a", 1)).base_offset == 0
+    assert len(stored_file(topics).generations) == 1
+
+
+def test_partitions_that_others_remove_while_no_gateway_looks(start: Start, others: Others) -> None:
+    """
+    The next one gets them back, with their records.
+    """
+    with running(start) as broker:
+        three_of_four_records(broker, "plain")
+    others(2)
+    with running(start) as broker:
+        assert [read(opened(broker, index)) for index in range(3)] == [values((f"old{each}-", 4)) for each in range(3)]
+        assert appended(opened(broker, 2), sent("new", 1)).base_offset == 4
+
+
+def test_partitions_that_cannot_be_restored_yet(
+    start: Start, others: Others, topics: TopicCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    Consumers read them, and producers try again. The next start restores them.
+    """
+
+    async def unavailable(*_: object) -> None:
+        raise RpcError(Status.UNAVAILABLE, "no broker")
+
+    with running(start) as broker:
+        three_of_four_records(broker, "record")
+        with monkeypatch.context() as patched:
+            patched.setattr(TopicCatalog, "_configure", unavailable)
+            others(2)
+            until(lambda: len(stored_file(topics).generations) == 2)
+            assert read(opened(broker, 2)) == values(("old2-", 4))
+            error = refusal(lambda: broker.partition(seen(broker, "t").id, 2).append(sent("new", 1), Origin.CLIENT))
+        assert error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    with running(start) as broker:
+        assert appended(opened(broker, 2), sent("new", 1)).base_offset == 4
+
+
+@ROW_FORMS
+def test_partitions_that_others_remove_from_their_own_topic(
+    form: str, start: Start, cluster: DevCluster, namespace: str, others: Others
+) -> None:
+    """
+    They can be read at the same offsets for as long as they are gone, but refuse records. They continue when they are
+    back.
+    """
+    columns = FORMATS[form].record_type()
+    theirs = ForeignTopic(cluster, columns, name="t", namespace=namespace, partition_count=3)
+    if form == "plain":
+        theirs.publish(messages("old", 4), index=2)
+    with running(start) as broker:
+        if form == "record":
+            until(lambda: seen(broker, "t"))
+            appended(opened(broker, 2), sent("old", 4))
+        others(2)
+        assert gone_code(broker, 2) is ErrorCode.POLICY_VIOLATION
+        assert read(opened(broker, 2)) == values(("old", 4))
+        assert appended(opened(broker, 1), sent("ours", 1)).base_offset == 0
+    with running(start) as broker:
+        assert len(seen(broker, "t").partitions) == 3
+        assert read(opened(broker, 2)) == values(("old", 4))
+        assert gone_code(broker, 2) is ErrorCode.POLICY_VIOLATION
+        others(3)
+        until(lambda: gone_code(broker, 2) is ErrorCode.NONE)
+        assert read(opened(broker, 2)) == values(("old", 4), ("new", 1))
+
+
+def test_a_topic_of_others_grows_over_what_they_have_removed(start: Start, others: Others) -> None:
+    """
+    Partitions that clients add come after those that were there once, which get records again.
+    """
+    others(2).publish(messages("old", 4), index=1)
+    with running(start) as broker:
+        others(1)
+        assert gone_code(broker, 1) is ErrorCode.POLICY_VIOLATION
+        assert len(result(broker.add_partitions(seen(broker, "t").id, 3)).partitions) == 3
+        assert appended(opened(broker, 1), sent("new", 1)).base_offset == 4
+        assert appended(opened(broker, 2), sent("new", 1)).base_offset == 0
 
 
 def test_fewer_and_as_many_again_while_no_gateway_looks(start: Start, others: Others) -> None:

@@ -81,6 +81,7 @@ class World:
             check_lease=lambda: None,
             side_files=unused,
             is_foreign=is_shared,
+            is_removed=False,
             ledger=unused,
         )
         found: list[FilesEnd] = []

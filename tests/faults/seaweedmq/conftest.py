@@ -10,6 +10,7 @@ collect_ignore = [
     "test_each_process.py",
     "test_hanging.py",
     "test_intruder.py",
+    "test_partition_counts.py",
     "test_resumed_gateway.py",
     "test_running_clients.py",
     "test_several_filers.py",

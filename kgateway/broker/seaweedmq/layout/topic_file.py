@@ -67,14 +67,17 @@ class TopicFile:
 
     @property
     def partition_count(self) -> int:
-        return len(self.generations[-1].partitions)
-
-    @property
-    def most_partitions(self) -> int:
         """
-        How many partitions the topic has, or had before others gave it fewer.
+        How many partitions Kafka's clients see: all that the topic ever had.
         """
         return max((len(generation.partitions) for generation in self.generations), default=0)
+
+    @property
+    def assigned_count(self) -> int:
+        """
+        How many partitions SeaweedMQ has: fewer if another program has removed some.
+        """
+        return len(self.generations[-1].partitions)
 
     def grown(
         self, unix_time_ns: int, parts: Sequence[RingRange], ends: Sequence[int], messages: Sequence[int] = ()

@@ -81,7 +81,7 @@ class PartitionFactory:
         """
         self._forget(partition)
         folders = folders_of(stored.file, stored.name, partition.index, self._topics.namespace)
-        partition.move(folders)
+        partition.move(folders, is_removed=partition.index >= stored.file.assigned_count)
         self._by_folder[folders[-1].path] = partition
 
     def _forget(self, partition: SeaweedMQPartition) -> None:
@@ -125,6 +125,7 @@ class PartitionFactory:
             self._check_lease,
             side_files,
             stored.file.is_foreign,
+            index >= stored.file.assigned_count,
             ledger,
         )
 

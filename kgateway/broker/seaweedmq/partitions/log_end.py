@@ -50,6 +50,9 @@ async def first_log_end(context: PartitionContext) -> FilesEnd:
     """
     files, shown = context.files, await context.side_files.shown_end()
     files.lead(context.check_lease, lambda: shown, lambda _: None)
+    if context.is_removed:
+        await files.refresh()
+        return await files.end(EARLIEST_OFFSET)
     if context.is_foreign:
         await files.refresh()
         end = await files.end(EARLIEST_OFFSET)

@@ -82,6 +82,7 @@ class SeaweedMQPartition(PartitionBase):
         self._epochs = initial.epochs
         self._format = context.format
         self._context = context
+        self._is_removed = context.is_removed
         self._ledger = context.ledger
         self._recent = recent
         self._unflushed_max = unflushed_max  # bytes that may wait to be in files
@@ -154,6 +155,8 @@ class SeaweedMQPartition(PartitionBase):
     def append(self, batch: Batch, origin: Origin, client_id: str | None = None) -> Appended:
         # Without the lease another gateway may know better what is repeated, and what was left out.
         self._context.check_lease()
+        if self._is_removed:
+            raise self._removed()
         self._publisher.client_id = client_id
         return super().append(batch, origin)
 
@@ -228,12 +231,13 @@ class SeaweedMQPartition(PartitionBase):
         """
         Publish nothing for now; the offset at which the files end then.
         """
-        return (await self._publisher.pause()).offset
+        return self.log_end if self._is_removed else (await self._publisher.pause()).offset
 
-    def move(self, folders: Sequence[PartitionFolder]) -> None:
+    def move(self, folders: Sequence[PartitionFolder], *, is_removed: bool) -> None:
         """
         Continue in the last of these folders: SeaweedMQ has recreated the partition.
         """
+        self._is_removed = is_removed
         self._context.files.folders = list(folders)
         self._others.moved()
         self._tail.moved()
@@ -363,6 +367,13 @@ class SeaweedMQPartition(PartitionBase):
             self._ledger.grown()
         self._report_progress(before)
 
+    def _removed(self) -> KafkaError:
+        """
+        The answer to producers, who would try in vain unless the topic is about to get the partition back.
+        """
+        code = ErrorCode.POLICY_VIOLATION if self._context.is_foreign else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return KafkaError(code, f"another program has removed {self._name}, which can only be read now")
+
     def _note_loss(self, offset: int) -> None:
         """
         Note that consumers have got messages of others that a killed broker has lost.
@@ -385,7 +396,7 @@ class SeaweedMQPartition(PartitionBase):
 
     @property
     def _may_follow(self) -> bool:
-        return not (self._format.batched or self._waits_for_files)
+        return not (self._format.batched or self._waits_for_files or self._is_removed)
 
     @property
     def _has_shown_others(self) -> bool:

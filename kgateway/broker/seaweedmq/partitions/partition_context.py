@@ -30,6 +30,7 @@ class PartitionContext(NamedTuple):
     check_lease: Callable[[], None]  # raises if another gateway may lead by now
     side_files: FilerSideFiles
     is_foreign: bool  # whether others have made the topic
+    is_removed: bool  # another program has removed the partition, which gets no more messages
     ledger: PartitionLedger
 
     async def assignment(self) -> BrokerPartitionAssignment:

@@ -29,13 +29,20 @@ from kgateway.broker.seaweed.protos.filer_pb2 import Entry
 from kgateway.broker.seaweed.protos.messaging_pb2 import BrokerPartitionAssignment, ConfigureTopicResponse
 from kgateway.broker.seaweed.protos.schema_pb2 import RecordType
 from kgateway.broker.seaweedmq.formats.registry import FORMAT, FORMATS
+from kgateway.broker.seaweedmq.layout.kafka_errors import CLUSTER_ERRORS
 from kgateway.broker.seaweedmq.layout.topic_conf import generation_of, ranges_of, read_topic_conf
 from kgateway.broker.seaweedmq.layout.topic_file import TopicFile, read_intent, read_topic_file
 from kgateway.broker.seaweedmq.layout.topic_paths import TOPIC_CONF, RingRange, check_count, may_be_topic, topic_folder
 from kgateway.broker.seaweedmq.topics.broker_rpc import GROUP, BrokerRpc
 from kgateway.broker.seaweedmq.topics.generation_ends import FlushedGenerationEnds, GenerationEnds, Newest
 from kgateway.cluster.view import NewTopic
-from kgateway.log_messages import TOPIC_CHANGED_ELSEWHERE, TOPIC_LEFT_ALONE
+from kgateway.log_messages import (
+    PARTITIONS_REMOVED,
+    TOPIC_CHANGED_ELSEWHERE,
+    TOPIC_LEFT_ALONE,
+    TOPIC_NOT_RESTORED,
+    TOPIC_REDUCED,
+)
 from kgateway.wire.errors import ErrorCode, KafkaError, Malformed
 from kgateway.wire.uuids import Uuid
 
@@ -227,28 +234,46 @@ class TopicCatalog:
 
     async def is_recreated(self, stored: StoredTopic) -> bool:
         """
-        Whether another program has recreated the partitions of the topic since we stored them.
+        Whether another program has recreated the partitions of the topic since we stored them, or has taken from a
+        topic of ours what it needs.
         """
         conf = await self._conf(stored.name)
-        known = {generation.unix_time_ns for generation in stored.file.generations}
-        return conf is not None and generation_of(conf) not in known
+        return conf is not None and (_is_new(stored.file, conf) or _is_reduced(stored.file, conf))
 
     async def store_recreated(self, stored: StoredTopic) -> StoredTopic:
         """
-        Store the partitions that another program has recreated; each continues where the one before ended.
+        Store the partitions that another program has recreated; each continues where the one before ended. A topic of
+        ours gets back the partitions and columns that it has lost.
+        """
+        recreated, conf = await self._store_newest(stored)
+        before, count = stored.file.assigned_count, recreated.file.assigned_count
+        if recreated is not stored:
+            self._log.warn(TOPIC_CHANGED_ELSEWHERE, name=stored.name, before=before, count=count)
+        if not _is_reduced(recreated.file, conf):
+            if count < recreated.file.partition_count:
+                self._log.warn(PARTITIONS_REMOVED, name=stored.name, count=count, all=recreated.file.partition_count)
+            return recreated
+        self._log.warn(TOPIC_REDUCED, name=stored.name, count=recreated.file.partition_count)
+        try:
+            await self._configure(stored.name, recreated.file.partition_count, _ours(recreated.file))
+            restored, _ = await self._store_newest(recreated)
+        except CLUSTER_ERRORS as error:
+            self._log.warn(TOPIC_NOT_RESTORED, name=stored.name, error=error)
+            return recreated
+        return restored
+
+    async def _store_newest(self, stored: StoredTopic) -> tuple[StoredTopic, ConfigureTopicResponse]:
+        """
+        Store the partitions that SeaweedMQ has, unless they are known.
         """
         conf = await self._conf(stored.name)
         if conf is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {stored.name} does not exist any more")
-        grown = await self._with_newest(stored, conf, self._flushed_ends)
-        await self.store(grown)
-        self._log.warn(
-            TOPIC_CHANGED_ELSEWHERE,
-            name=stored.name,
-            before=stored.file.partition_count,
-            count=grown.file.partition_count,
-        )
-        return grown
+        if not _is_new(stored.file, conf):
+            return stored, conf
+        recreated = await self._with_newest(stored, conf, self._flushed_ends)
+        await self.store(recreated)
+        return recreated, conf
 
     async def store(self, stored: StoredTopic) -> None:
         path, content = f"{self.folder(stored.name)}/{TOPIC_FILE}", stored.file.encoded()
@@ -284,6 +309,20 @@ class TopicCatalog:
 
 def _range(assignment: BrokerPartitionAssignment) -> RingRange:
     return RingRange(assignment.partition.range_start, assignment.partition.range_stop)
+
+
+def _is_new(file: TopicFile, conf: ConfigureTopicResponse) -> bool:
+    return generation_of(conf) not in {generation.unix_time_ns for generation in file.generations}
+
+
+def _is_reduced(file: TopicFile, conf: ConfigureTopicResponse) -> bool:
+    """
+    Whether a topic of ours lacks partitions, which Kafka's topics never lose, or its columns. What others have made
+    is theirs.
+    """
+    has_columns = conf.HasField("message_record_type") or file.format.record_type() is None
+    has_all = has_columns and len(conf.broker_partition_assignments) >= file.partition_count
+    return not (file.is_foreign or has_all)
 
 
 def _ours(file: TopicFile) -> ConfigureTopicResponse:

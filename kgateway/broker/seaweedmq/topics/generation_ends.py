@@ -40,7 +40,7 @@ class GenerationEnds:
         """
         The end offset of each partition that the topic ever had, before the newest generation.
         """
-        return [await self._end(name, file, index) for index in range(file.most_partitions)]
+        return [await self._end(name, file, index) for index in range(file.partition_count)]
 
     async def firsts(self, name: str, file: TopicFile, newest: Newest) -> Sequence[int]:
         """
@@ -69,7 +69,7 @@ class GenerationEnds:
         return (await files.last(files.listed[-1])).message_offset + 1 if files.listed else 0
 
     def _folders(self, name: str, file: TopicFile, part: RingRange) -> list[PartitionFolder]:
-        indexes = range(file.most_partitions)
+        indexes = range(file.partition_count)
         found = [folder for index in indexes for folder in folders_of(file, name, index, self._namespace)]
         return sorted([folder for folder in found if folder.part == part], key=lambda folder: folder.unix_time_ns)
 
