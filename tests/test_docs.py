@@ -97,13 +97,15 @@ def test_the_signals_of_a_daemon_are_documented() -> None:
 
 def test_the_page_says_how_to_get_the_sql_program() -> None:
     """
-    docs/seaweedmq.md names the folder of SeaweedFS's source that the environment `seaweedmq-sql` builds.
+    docs/seaweedmq.md has the command with which the environment `seaweedmq-sql` builds it, and the versions of Go.
     """
-    [built] = re.findall(r"^    go build .*\\\n +(\S+/weed-sql)$", (ROOT / "tox.ini").read_text(), re.MULTILINE)
-    assert f"tool {built}\n" in (ROOT / "tests" / "clients" / "weed_sql" / "go.mod").read_text()
-    page = " ".join((ROOT / "docs" / "seaweedmq.md").read_text().split())
-    folder = built.removeprefix("github.com/seaweedfs/seaweedfs/")
-    assert re.search(rf"No package contains `weed-sql`[^.]*\. Build it with Go [^.]*`{folder}`\.", page)
+    build = r"^(?:\$ |    )(go build .*) -o (?:\S+) \\\n[> ]+(\S+/weed-sql)$"
+    page = (ROOT / "docs" / "seaweedmq.md").read_text()
+    [(command, built)] = re.findall(build, (ROOT / "tox.ini").read_text(), re.MULTILINE)
+    assert re.findall(build, page, re.MULTILINE) == [(command, built)]
+    module = (ROOT / "tests" / "clients" / "weed_sql" / "go.mod").read_text()
+    assert f"tool {built}\n" in module
+    assert re.findall(r"^go (\S+)$", module, re.MULTILINE) == re.findall(r"Go (\d+\.\d+\.\d+)", page)
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ SPARK = {"archives.md", "pipeline.md", "spark-report.md", "spark.md"}
 TOOLS = {
     "kcat": (re.compile(r"\bkcat\b"), "tox -e kcat", shutil.which("kcat") is not None),
     "pip": (re.compile(r"\b(pip (un)?install|git\b.* clone)\b"), "tox -e plugin", "DOCS_INSTALL" in os.environ),
+    "weed-sql": (re.compile(r"\bgo (build|env)\b|\./weed-sql\b"), "tox -e seaweedmq-sql", "WEED_SQL" in os.environ),
     "kafka": (re.compile(r"\bkafka-[\w-]+\.sh\b"), "tox -e java", "KAFKA_JARS" in os.environ),
 }
 # What most machines have. Blocks that name these, or a file that they have made, are left out on the others.
@@ -78,11 +79,6 @@ NOT_RUN = {
         "twistd -n --pidfile= kgateway --broker seaweedmq:master1:9333 --node-id 1 --listen tcp:9092"
         " --advertise gw1:9092",
     ): f"{CLUSTER}tests/faults/seaweedmq/test_two_gateways.py has two gateways before one on this machine",
-    (
-        "seaweedmq.md",
-        'weed-sql -master=master1:9333 -database kafka -query "SELECT key, value, _kafka_offset, _kafka_headers'
-        ' FROM orders"',
-    ): f"{CLUSTER}tests/broker/seaweedmq/test_weed_sql.py, in tox -e seaweedmq-sql, makes such queries",
     ("spark.md", "pip install -e '.[spark]'"): SPARKS,
     ("spark.md", "pip wheel --no-deps . && mv kgateway-*.whl kgateway.zip"): (
         "needs a Spark cluster; tests/spark/test_spark_cluster.py starts one, and ships it what jobs need"

@@ -25,6 +25,7 @@ __all__ = ["shared"]  # the fixture
 
 _PROGRAM = os.environ.get("WEED_SQL", "")
 _SECONDS = 60
+_KEYED = [Record(0, 5, b"anna", b"3 apples"), Record(1, 5, b"carl", b"5 pears")]
 _COLUMNS = "key, value, _kafka_offset, _kafka_partition, _kafka_timestamp"
 _MANY = [Record(offset, 1_700_000_000_000 + offset, b"k%d" % offset, bytes(offset)) for offset in range(1_000)]
 
@@ -58,6 +59,13 @@ def _topics(shared: DevCluster, query: Query) -> Iterator[None]:
         for records in (_MANY[:500], _MANY[500:]):
             for partition in (0, 1):
                 client.send("many", records, partition)
+        for form in ("plain", "batch"):
+            client.create_topic(form, 1, {"seaweedmq.format": form, "seaweedmq.acks": "flushed"})
+            client.send(form, [*_KEYED, Record(2, 5, None, b"without a key")], 0)
+        client.create_topic("grown", 1, config)
+        client.send("grown", _MANY[:2], 0)
+        client.add_partitions("grown", 2)
+        client.send("grown", _MANY[:2], 0)
         for partition in (0, 1):
             _until_there(query, f"many WHERE _kafka_partition = {partition}", _MANY)
         _until_there(query, "columns", ROWS)
@@ -175,6 +183,27 @@ def test_many(query: Query) -> None:
             ((record.key or b"").decode(), str(record.offset), str(record.timestamp)) for record in _MANY
         ]
         assert [row["LENGTH(value)"] for row in found] == [str(len(record.value or b"")) for record in _MANY]
+
+
+def test_topics_of_other_formats(query: Query) -> None:
+    """
+    The messages of `plain` have SeaweedFS's own columns. Those without a key are left out, and rows of others can be
+    missing, but they are counted. The messages of `batch` have no key.
+    """
+    columns = {row["Field"] for row in query("DESCRIBE plain")}
+    assert {"_key", "_value"} <= columns
+    rows = [{"_key": (record.key or b"").decode(), "_value": (record.value or b"").decode()} for record in _KEYED]
+    assert [row for row in query("SELECT _key, _value FROM plain") if row not in rows] == []
+    assert _count(query, "plain") == len(_KEYED)
+    assert query("SELECT _value FROM batch") == []
+    assert _count(query, "batch") == 0
+
+
+def test_rows_after_a_change_of_the_number_of_partitions(query: Query) -> None:
+    """
+    SQL finds the records of earlier partitions, too.
+    """
+    assert sorted(_offsets(query, "grown")) == [0, 1, 2, 3]
 
 
 def test_parquet(query: Query, shared: DevCluster, tmp_path: Path) -> None:
