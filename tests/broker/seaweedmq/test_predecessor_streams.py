@@ -27,9 +27,6 @@ class Brokers:
         self.published = {0, 1, 2}  # partitions with a publisher
         self.asked = 0
 
-    async def assignments(self, _: str) -> list[BrokerPartitionAssignment]:
-        return [BrokerPartitionAssignment(leader_broker=leader) for leader in self.leaders]
-
     async def has_publisher(self, topic: str, assignment: BrokerPartitionAssignment) -> bool:
         self.asked += 1
         return int(topic.removeprefix("t")) in self.published
@@ -41,7 +38,10 @@ class World:
         self.streams = PredecessorStreams(cast("BrokerRpc", self.brokers), self.clock)
 
     def waiting(self, index: int) -> Deferred[Any]:
-        return Deferred.fromCoroutine(self.streams.until_gone(f"t{index}", index))
+        async def assignment() -> BrokerPartitionAssignment:
+            return BrokerPartitionAssignment(leader_broker=self.brokers.leaders[index])
+
+        return Deferred.fromCoroutine(self.streams.until_gone(f"t{index}", index, assignment))
 
 
 @pytest.fixture

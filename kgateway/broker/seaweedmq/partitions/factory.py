@@ -59,7 +59,8 @@ class PartitionFactory:
         epoch = topic.partitions[index].leader_epoch
         context = self._context(stored, index, epoch)
         await context.ledger.load()
-        await self._predecessor.until_gone(stored.name, index)
+        if not context.is_removed:
+            await self._predecessor.until_gone(stored.name, index, context.assignment)
         expiry_ms, now_ms = self._gateway.producer_expiry_ms, self._gateway.now_ms()
         initial = await _read_initial_state(context, epoch, expiry_ms, now_ms)
         partition = self._partition(topic, index, context, initial)

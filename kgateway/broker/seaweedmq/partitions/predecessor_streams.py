@@ -6,10 +6,13 @@ killed. The broker closes a stream when it has read everything. Streams of other
 open, so there is a limit.
 """
 
+from collections.abc import Awaitable, Callable
+
 from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
 
+from kgateway.broker.seaweed.protos.messaging_pb2 import BrokerPartitionAssignment
 from kgateway.broker.seaweedmq.topics.broker_rpc import BrokerRpc
 
 GONE_S = 1.0
@@ -29,13 +32,15 @@ class PredecessorStreams:
         self._clock = clock
         self._deadlines: dict[str, float] = {}  # by broker
 
-    async def until_gone(self, topic: str, index: int) -> None:
+    async def until_gone(
+        self, topic: str, index: int, current_assignment: Callable[[], Awaitable[BrokerPartitionAssignment]]
+    ) -> None:
         """
         Wait until nobody publishes to this partition, or the deadline of its broker has passed.
         """
         began: float | None = None
         while True:
-            assignment = (await self._rpc.assignments(topic))[index]
+            assignment = await current_assignment()
             has_publisher = await self._rpc.has_publisher(topic, assignment)
             now = self._clock.seconds()
             began = now if began is None else began
