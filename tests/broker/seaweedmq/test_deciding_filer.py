@@ -203,10 +203,12 @@ def test_two_gateways_lead_at_a_time_if_each_uses_a_filer_of_its_own(separate: D
     def both_lead(number: int) -> bool:
         first, second = (each.lease(f"/{number}") for each in gateways)
         separate.filers[1].pause()
-        for _ in range(5):
-            _all([gateways[0].filers[0].write(f"{gateways[0].folder}/{uuid4().hex}", b"") for _ in range(1_000)])
-        done(first.take())
-        separate.filers[1].resume()
+        try:
+            for _ in range(50):
+                _all([gateways[0].filers[0].write(f"{gateways[0].folder}/{uuid4().hex}", b"") for _ in range(100)])
+            done(first.take())
+        finally:
+            separate.filers[1].resume()
         try:
             wait(Deferred.fromCoroutine(second.take()).addTimeout(LOCK_S / 2, reactor))
         except (ChainLost, defer.TimeoutError):  # its filer knew already
