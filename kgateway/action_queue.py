@@ -1,12 +1,13 @@
 """
-What one request causes for others: a long poll reads what was appended, members get the answers for which they waited.
+What one request causes for others: a long poll reads what was appended, members get the responses for which they
+waited.
 
-Whoever asked is answered first. So what an answer causes is an *action*, which waits in this queue, as in the queue of
-this name in Kafka's broker, until the answers of the reactor's turn are written. Actions are then done in the same
-turn, in their order, and what they answer is written after them. None of them waits for another turn, unless there is
-too much: all together may take as long as the first of them has waited, which is the time that requests took
-meanwhile, and then the sockets have a turn. So neither can a stream of requests keep actions waiting, nor a thousand
-woken long polls the requests.
+The client that sent the request gets its response first. So what a request causes is an *action*, which waits in this
+queue, as in the queue of this name in Kafka's broker, until the responses of the reactor's turn are written. Actions
+are then done in the same turn, in their order, and the responses that they make are written after them. None of them
+waits for another turn, unless there is too much: all together may take as long as the first of them has waited, which
+is the time that requests took meanwhile, and then the sockets have a turn. So neither can a stream of requests keep
+actions waiting, nor a thousand woken long polls the requests.
 """
 
 from collections import deque
@@ -24,7 +25,8 @@ Action = Callable[[], None]
 
 class ActionQueue:
     """
-    Writes the answers of a turn of the reactor, then does what they have caused. All connections share one timer.
+    Writes the responses of a turn of the reactor, then does what the requests have caused. All connections share one
+    timer.
     """
 
     __slots__ = ("_actions", "_clock", "_due", "_since", "_writes")
@@ -39,7 +41,7 @@ class ActionQueue:
 
     def write(self, write: Action) -> None:
         """
-        Write an answer when everything that has arrived in this turn of the reactor is handled.
+        Write a response when everything that has arrived in this turn of the reactor is handled.
         """
         self._writes.append(write)
         if not self._due:
@@ -47,7 +49,7 @@ class ActionQueue:
 
     def add(self, action: Action) -> None:
         """
-        Do this once the answers of this turn are written.
+        Do this once the responses of this turn are written.
         """
         if not self._actions:
             self._since = self._clock.seconds()

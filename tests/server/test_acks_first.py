@@ -1,5 +1,6 @@
 """
-Whoever asked is answered before those for whom the request has consequences, and all in one turn of the reactor.
+The client that sent a request gets its response before the clients that the request wakes get theirs, and all of that
+happens in one turn of the reactor.
 """
 
 from collections.abc import Iterator

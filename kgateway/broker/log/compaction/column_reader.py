@@ -6,8 +6,8 @@ The first pass notes the last offset of each key (offset_columns.py). After it, 
 the records that stay are those at the noted offsets. Only the clean part is searched for keys.
 
 Columns hold only what is regular: readable records, whose offsets grow and lie within their batch. A group with
-anything else is taken apart into batches. A batch that nobody can read is left to the rules. If there is a batch that
-can only be read one by one, `Unfit` says so, and so must be the whole round.
+anything else is taken apart into batches. A batch that nobody can read is not decoded here: the rules decide what
+becomes of it. `Unfit` is raised for a batch that can only be read record by record; then the whole round is.
 """
 
 from collections.abc import Iterable, Iterator
