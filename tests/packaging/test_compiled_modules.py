@@ -6,6 +6,8 @@ import re
 import subprocess
 import sys
 import tomllib
+from configparser import ConfigParser
+from fnmatch import fnmatchcase
 from importlib import import_module
 from pathlib import Path
 
@@ -36,6 +38,18 @@ def test_modules_can_be_compiled(module: str) -> None:
     text = _source(module).read_text()
     assert "__name__ ==" not in text
     assert not re.search(r"^\w+ = Logger\(\)", text, re.MULTILINE), f"write Logger(__name__) in {module}"
+
+
+def test_types_of_compiled_modules_are_installed() -> None:
+    """
+    Cython reads the types of a module from a file beside it, and compiles it without types if the file is missing.
+    """
+    setup = ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    patterns = setup["options.package_data"]["kgateway"].split()
+    files = [str(path.relative_to(ROOT / "kgateway")) for path in (ROOT / "kgateway").rglob("*.pxd")]
+    assert [file for file in files if not any(fnmatchcase(file, pattern) for pattern in patterns)] == []
+    assert [file for file in files if f"kgateway.{file[:-4].replace('/', '.')}" not in _COMPILED["modules"]] == []
 
 
 @pytest.mark.parametrize("module", _COMPILED["messages"])

@@ -14,6 +14,7 @@ Python has instructions of its own, so they are counted with one of them.
 import dis
 import gc
 import sys
+import tomllib
 import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -32,6 +33,7 @@ from kgateway.messages.produce import ProduceResponse
 from kgateway.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kgateway.wire.errors import ErrorCode
 from kgateway.wire.schema import Message
+from tests.packaging.containerfile import ROOT
 from tests.server.clients_of_one import TOPIC, OneClient, OneGateway, fetch, frame_of, produce
 from tests.server.dispatcher import read
 from tests.server.socket_pair import SocketPair
@@ -42,6 +44,7 @@ OURS = str(Path(kgateway.__file__).parent)
 GENERATED = ("<decode ", "<encode ", "<errors in ", "<string>")
 WARM = 6  # requests before the measured one
 REQUESTS = 100
+NOT_COMPILED = ("kgateway.broker.", "kgateway.cluster.", "kgateway.coordination.placement", "kgateway.server.gateway")
 INSTRUCTIONS_OF = (3, 11)
 CALLING = ("CALL", "CALL_FUNCTION_EX")
 MAKING = ("BUILD_", "FORMAT_VALUE", "BINARY_OP", "LIST_TO_TUPLE", "MAKE_FUNCTION", "UNARY_")
@@ -58,6 +61,27 @@ class Cost(NamedTuple):
     objects: int
     files: int
     others: int
+
+
+def called_modules(gateway: OneGateway, client: OneClient, request: Message, version: int) -> set[str]:
+    """
+    Our modules with functions that are called.
+    """
+    frame = frame_of(request, version)
+    files: set[str] = set()
+
+    def hook(called: FrameType, event: str, _: object) -> None:
+        if event == "call" and called.f_code.co_filename.startswith(OURS):
+            files.add(called.f_code.co_filename)
+
+    sys.setprofile(hook)
+    try:
+        client.send_frame(frame)
+        gateway.turn()
+    finally:
+        sys.setprofile(None)
+    client.received()
+    return {".".join(("kgateway", *Path(file).relative_to(OURS).with_suffix("").parts)) for file in files}
 
 
 def cost(gateway: OneGateway, client: OneClient, request: Message, version: int) -> Cost:
@@ -301,6 +325,22 @@ def test_instructions(gateway: OneGateway, client: OneClient, member: JoinGroupR
         "commit": Instructions(calls=309, made=170),
         "heartbeat": Instructions(calls=122, made=56),
     }
+
+
+def test_modules_of_frequent_requests_are_compiled(
+    gateway: OneGateway, client: OneClient, member: JoinGroupResponse
+) -> None:
+    """
+    In a compiled build; without those that docs/decisions/0009-compiled-modules.md leaves out.
+    """
+    beat = HeartbeatRequest(group_id=GROUP, generation_id=member.generation_id, member_id=member.member_id)
+    called: set[str] = set()
+    for request, version in ((produce(), 9), (commit(member), 8), (beat, 4)):
+        for _ in range(WARM):
+            client.ask(request, version)
+        called |= called_modules(gateway, client, request, version)
+    compiled = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["kgateway"]["compiled"]["modules"]
+    assert sorted(name for name in called.difference(compiled) if not name.startswith(NOT_COMPILED)) == []
 
 
 def test_nothing_is_retained(client: OneClient, member: JoinGroupResponse) -> None:
