@@ -31,7 +31,7 @@ from textwrap import fill
 from bench import trees
 from bench.kafka.table import Row
 from bench.plot import drawn
-from bench.results import Origin, Result, Results, Table, comparison
+from bench.results import NoResults, Origin, Result, Results, Table, comparison
 
 _ROOT = Path(__file__).parents[1]
 _TEMPLATE = Path(__file__).with_name("benchmarks.md.in")
@@ -237,7 +237,10 @@ def _workloads(package: str) -> Mapping[str, Sequence[Row]]:
 
 
 def _package_of(results: Results) -> str:
-    return next(package for package, other in _OTHERS.items() if other == results.other)
+    for package, other in _OTHERS.items():
+        if other == results.other:
+            return package
+    raise NoResults(f"results of {results.origin.date}: no benchmark compares kgateway with {results.other!r}")
 
 
 def _split(arguments: str) -> list[str]:
@@ -301,7 +304,10 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.page", description="writes docs/benchmarks.md and its plots")
     parser.add_argument("--into", type=Path, default=_DOCS, metavar="FOLDER", help="the folder of the pages; docs")
     into = parser.parse_args(arguments).into
-    made = page()
+    try:
+        made = page()
+    except NoResults as why:
+        parser.error(str(why))
     images = into / _IMAGES
     images.mkdir(parents=True, exist_ok=True)
     (into / "benchmarks.md").write_text(made.text)

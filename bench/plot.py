@@ -13,7 +13,7 @@ from math import ceil, floor, log2
 from pathlib import Path
 
 from bench.kafka.table import number
-from bench.results import Result, Results
+from bench.results import NoResults, Result, Results
 
 _WIDTH, _ROW, _HEAD, _FOOT = 960, 24, 58, 64
 _LEFT, _RIGHT = 430, 740  # of the axis
@@ -106,7 +106,12 @@ def main(arguments: list[str]) -> int:
     chosen = parser.parse_args(arguments)
     chosen.into.mkdir(parents=True, exist_ok=True)
     for path in chosen.results:
-        results = Results.read(path)
+        try:
+            results = Results.read(path)
+        except NoResults as why:
+            parser.error(str(why))
+        if not results.rows:
+            parser.error(f"{path} compares kgateway with no other server, so there is nothing to draw")
         caption = f"Measured on {results.origin.day}: {results.origin.machine}"
         picture = drawn(results.title, results.other, results.rows, caption)
         (chosen.into / f"{path.stem}.svg").write_text(picture)

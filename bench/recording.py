@@ -6,6 +6,7 @@ first, and in the end writes the results file that `--results` names.
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
@@ -86,7 +87,21 @@ def add_results(parser: argparse.ArgumentParser) -> None:
     """
     The option that all benchmarks have.
     """
-    parser.add_argument("--results", type=Path, metavar="FILE", help="a file for the results, which bench.page reads")
+    parser.add_argument(
+        "--results", type=_new_file, metavar="FILE", help="a file for the results, which bench.page reads"
+    )
+
+
+def _new_file(text: str) -> Path:
+    """
+    Check before hours of measuring that the file can be written.
+    """
+    path = Path(text)
+    if path.is_dir() or not os.access(path.parent, os.W_OK):
+        raise argparse.ArgumentTypeError(
+            f"{text} cannot be written: {path.parent} must be a folder that you may write to"
+        )
+    return path
 
 
 def results_file(program: str, arguments: Sequence[str] | None = None) -> Path | None:

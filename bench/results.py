@@ -161,6 +161,12 @@ class Table:
         return "\n".join([heading, f"|{'|'.join(self.rules)}|", *rows])
 
 
+class NoResults(Exception):
+    """
+    A file cannot be read as that of results. The message names it, and says why.
+    """
+
+
 @dataclass(frozen=True, slots=True)
 class Results:
     """
@@ -179,7 +185,15 @@ class Results:
 
     @classmethod
     def read(cls, path: Path) -> "Results":
-        data = json.loads(path.read_text())
+        try:
+            return cls._read(json.loads(path.read_text()))
+        except OSError as error:
+            raise NoResults(f"{path}: {error.strerror}") from error
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise NoResults(f"{path} is not a file that --results has written: {error!r}") from error
+
+    @classmethod
+    def _read(cls, data: Any) -> "Results":
         origin = data.pop("origin")
         for moment in {"before", "after"} & origin.keys():
             origin[moment] = Calibration(**origin[moment])

@@ -253,8 +253,17 @@ WORKLOADS = {
 }
 
 
+class UnknownCommit(Exception):
+    """
+    Git does not know what was asked for. The message is Git's.
+    """
+
+
 def _git(*arguments: str) -> str:
-    return subprocess.run(["git", *arguments], check=True, capture_output=True, text=True).stdout
+    done = subprocess.run(["git", *arguments], check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise UnknownCommit(done.stderr.strip().partition("\n")[0])
+    return done.stdout
 
 
 def commits(wanted: str, most: int) -> list[str]:
@@ -369,12 +378,17 @@ def main() -> int:
     parser.add_argument("--of-range", type=int, default=COMMITS, help="how many commits stand for a range")
     add_results(parser)
     asked = parser.parse_args()
-    versions = [
-        Version(commit, is_compiled)
-        for is_compiled, all_wanted in ((False, asked.commits), (True, asked.compiled))
-        for wanted in all_wanted
-        for commit in commits(wanted, asked.of_range)
-    ]
+    if asked.rounds < 1:
+        parser.error("--rounds must be at least 1")
+    try:
+        versions = [
+            Version(commit, is_compiled)
+            for is_compiled, all_wanted in ((False, asked.commits), (True, asked.compiled))
+            for wanted in all_wanted
+            for commit in commits(wanted, asked.of_range)
+        ]
+    except UnknownCommit as why:
+        parser.error(str(why))
     rows = list[Result]()
     with tempfile.TemporaryDirectory(prefix="trees-") as folder, ExitStack() as running:
         trees = [_started(version, Path(folder, str(number)), running) for number, version in enumerate(versions)]

@@ -8,7 +8,7 @@ import pytest
 
 from bench import recording, server
 from bench.calibration import Calibration
-from bench.recording import recorded, tables
+from bench.recording import recorded, results_file, tables
 from bench.results import Results
 
 ONCE = Calibration(1e6, 1_000, 1_000, 1_000, 100)
@@ -67,3 +67,12 @@ def test_unknown_parts_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         server.main(["startup", "start"])
     assert "there is no start: it is one of startup, " in capsys.readouterr().err
+
+
+def test_results_that_cannot_be_written_are_refused_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "missing" / "results.json"
+    with pytest.raises(SystemExit):
+        results_file("wire", ["--results", str(path)])
+    assert f"{path} cannot be written" in capsys.readouterr().err
+    assert results_file("wire", ["--results", str(tmp_path / "results.json")]) == tmp_path / "results.json"
+    assert results_file("wire", ["--results", "results.json"]) == Path("results.json")

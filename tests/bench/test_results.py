@@ -14,7 +14,7 @@ from bench import plot, workloads
 from bench.calibration import Calibration
 from bench.kafka.rounds import NotMeasurable
 from bench.kafka.table import Compared, Measured, Row, at_least, at_most
-from bench.results import Origin, Result, Results
+from bench.results import NoResults, Origin, Result, Results
 from bench.workloads import measure_all
 
 ONCE = Calibration(1e6, 1_000, 1_000, 1_000, 100)
@@ -112,3 +112,29 @@ def test_rows_are_on_lines_of_their_own(tmp_path: Path) -> None:
         changes.append(path.read_text().splitlines())
     before, after = changes
     assert len([line for line, other in zip(before, after, strict=True) if line != other]) == 1
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"origin": {}}', '{"origin": {"date": "", "x": 1}}'])
+def test_what_is_no_results_file(tmp_path: Path, text: str) -> None:
+    """
+    The message names the file, and the command ends with a usage error.
+    """
+    path = tmp_path / "results.json"
+    path.write_text(text)
+    with pytest.raises(NoResults, match=str(path)):
+        Results.read(path)
+    with pytest.raises(SystemExit) as ended:
+        plot.main([str(path), "--into", str(tmp_path)])
+    assert ended.value.code == 2
+
+
+def test_a_missing_results_file(tmp_path: Path) -> None:
+    with pytest.raises(NoResults, match=r"missing\.json: No such file or directory"):
+        Results.read(tmp_path / "missing.json")
+
+
+def test_results_that_compare_nothing_have_no_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Results(ORIGIN).write(tmp_path / "alone.json")
+    with pytest.raises(SystemExit):
+        plot.main([str(tmp_path / "alone.json"), "--into", str(tmp_path)])
+    assert "nothing to draw" in capsys.readouterr().err

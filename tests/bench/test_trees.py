@@ -62,3 +62,18 @@ def test_a_tree_is_named_as_the_page_names_it(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(trees, "_git", lambda *arguments: f"{arguments[-1][:7]}\n")
     assert trees.commits("9738dfe6242f71e5", 9) == ["9738dfe"]
     assert trees.commits(".", 9) == ["."]
+
+
+@pytest.mark.parametrize("arguments", [["nosuch"], ["HEAD..nosuch"], ["HEAD", "--rounds", "0"]])
+def test_what_cannot_be_compared(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    It is told before anything is started.
+    """
+    monkeypatch.setattr("sys.argv", ["trees", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        trees.main()
+    assert ended.value.code == 2
+    told = capsys.readouterr().err
+    assert "nosuch" in told or "--rounds" in told or "not a git repository" in told
