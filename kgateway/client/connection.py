@@ -27,6 +27,7 @@ R = TypeVar("R", bound=Message)
 CLIENT_ID = "kgateway-command"
 _CHUNK_BYTES = 256 * 1024
 _OLDEST = 0
+_TICK_S = 0.5
 _TOO_NEW = int(ErrorCode.UNSUPPORTED_VERSION).to_bytes(2, "big")
 
 
@@ -169,8 +170,14 @@ class Connection:
     def _received(self, patience_s: float) -> bytes:
         deadline = time.monotonic() + patience_s
         while True:
-            self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
-            data = self._socket.recv(_CHUNK_BYTES)
+            left_s = deadline - time.monotonic()
+            self._socket.settimeout(max(min(left_s, _TICK_S), 0.001))
+            try:
+                data = self._socket.recv(_CHUNK_BYTES)
+            except TimeoutError:
+                if left_s <= _TICK_S:
+                    raise
+                continue  # a signal that came just before the wait began is handled now
             if not data:
                 raise ConnectionResetError
             frames = self._framer.feed(data)

@@ -2,10 +2,14 @@
 A connection with one request at a time, and addresses.
 """
 
+import signal
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from types import FrameType
+from typing import NoReturn
 
 import pytest
 
@@ -146,6 +150,41 @@ def test_a_silent_server() -> None:
         told = f"{server.address} did not send a response to ApiVersions within 0.05 s"
         assert refused(server.address, 0.05) == told
         waiting.set()
+
+
+def test_a_signal_that_interrupts_no_system_call_is_noticed() -> None:
+    """
+    So it is if the signal comes just before the client begins to wait, or to another thread, as here.
+    """
+
+    class Signalled(Exception):
+        pass
+
+    def signalled(_number: int, _frame: FrameType | None) -> NoReturn:
+        raise Signalled
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def receive() -> None:
+            accepted, _ = listening.accept()
+            with accepted:
+                accepted.recv(1)
+                signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
+                ended.wait()
+
+        ended = threading.Event()
+        before = signal.signal(signal.SIGUSR1, signalled)
+        server = threading.Thread(target=receive)
+        server.start()
+        began = time.monotonic()
+        try:
+            with pytest.raises(Signalled):
+                Connection(Address(*listening.getsockname()), 10 * PATIENCE_S)
+            assert time.monotonic() - began < PATIENCE_S
+        finally:
+            ended.set()
+            server.join()
+            signal.signal(signal.SIGUSR1, before)
 
 
 def test_an_endless_response() -> None:
