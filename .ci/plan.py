@@ -98,7 +98,7 @@ TABLE = (
         2,
         ("handlers/", "kgateway/admin/", "kgateway/cluster/", "kgateway/config/", "tests/clients/admin/"),
     ),
-    Row("-e seaweedmq", 8, 2, (*_SEAWEEDMQ, "tests/faults/seaweedmq/")),
+    Row("-e seaweedmq", 18, 2, (*_SEAWEEDMQ, "tests/faults/seaweedmq/")),
     Row("-e compiled", 14, 2, (*_REQUESTS, "kgateway/compilation.py", "pyproject.toml", "setup.py")),
     Row("-e bench-seaweedmq -- --short", 4, 2, (*_SEAWEEDMQ, "bench/seaweedmq/")),
     Row("-e py313", 6, 2, ("setup.cfg",)),
