@@ -95,13 +95,13 @@ TABLE = (
     Row(
         "-e admin",
         5,
-        2,
+        4,
         ("handlers/", "kgateway/admin/", "kgateway/cluster/", "kgateway/config/", "tests/clients/admin/"),
     ),
     Row("-e seaweedmq", 18, 2, (*_SEAWEEDMQ, "tests/faults/seaweedmq/")),
     Row("-e compiled", 14, 2, (*_REQUESTS, "kgateway/compilation.py", "pyproject.toml", "setup.py")),
     Row("-e bench-seaweedmq -- --short", 4, 2, (*_SEAWEEDMQ, "bench/seaweedmq/")),
-    Row("-e py313", 6, 2, ("setup.cfg",)),
+    Row("-e py313", 6, 0, ("setup.cfg",)),
     # Two at a time, but for those that use apt-get or Maven at the same time as another.
     Row(
         "run-parallel -p 2 -e confluent,java,kafkapython,go,aiokafka,node",
