@@ -13,7 +13,7 @@ import pytest
 
 from kgateway.broker.seaweed.dev.dev_cluster import DevCluster, Shape
 from kgateway.broker.seaweed.dev.weed_process import WeedProcess
-from kgateway.broker.seaweedmq.leadership.watchdog import WATCHDOG_MS
+from kgateway.config.settings import Settings
 from tests.faults.follower import Follower
 from tests.faults.seaweedmq.gateway import Gateway
 from tests.faults.seaweedmq.gateway_pair import Pair, until_told
@@ -66,7 +66,7 @@ def test_each_process_of_a_cluster_can_be_killed(tmp_path: Path, shape: Shape) -
     cluster = DevCluster(tmp_path / "cluster", shape=shape)
     try:
         cluster.start()
-        pair = Pair(cluster, tmp_path / "gateways", "each", WATCHDOG_MS, "flushed")
+        pair = Pair(cluster, tmp_path / "gateways", "each", Settings().seaweedmq_watchdog_ms, "flushed")
         try:
             kill_each(cluster, pair)
         finally:

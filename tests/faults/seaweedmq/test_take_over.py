@@ -16,7 +16,7 @@ import pytest
 
 from kgateway.broker.seaweed.dev.dev_cluster import DevCluster
 from kgateway.broker.seaweedmq.leadership.lease import LOCK_S
-from kgateway.broker.seaweedmq.leadership.watchdog import WATCHDOG_MS
+from kgateway.config.settings import Settings
 from tests.faults.seaweedmq.gateway import Gateway
 from tests.faults.seaweedmq.gateway_pair import Pair, leads, until_told
 from tests.faults.seaweedmq.steady_producer import SteadyProducer
@@ -32,7 +32,7 @@ _SLOW_S = 2.0  # what a leader or a filer may take
 
 @pytest.fixture
 def pair(cluster: DevCluster, tmp_path: Path) -> Iterator[Pair]:
-    found = Pair(cluster, tmp_path, f"take-over-{monotonic():.0f}", WATCHDOG_MS)
+    found = Pair(cluster, tmp_path, f"take-over-{monotonic():.0f}", Settings().seaweedmq_watchdog_ms)
     try:
         yield found
     finally:

@@ -19,7 +19,6 @@ from twisted.logger import Logger
 from kgateway.broker.seaweedmq.leadership.kill_timer import KillTimer, NoKillTimer
 from kgateway.log_messages import NO_WATCHDOG
 
-WATCHDOG_MS = 4_000
 _SETS = 8  # per timeout, so that a process is killed after at least seven eighths of it
 
 

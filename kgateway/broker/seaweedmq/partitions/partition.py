@@ -369,7 +369,7 @@ class SeaweedMQPartition(PartitionBase):
 
     def _removed(self) -> KafkaError:
         """
-        The answer to producers, who would try in vain unless the topic is about to get the partition back.
+        The error for producers. Trying again helps them only if the topic is about to get the partition back.
         """
         code = ErrorCode.POLICY_VIOLATION if self._context.is_foreign else ErrorCode.NOT_LEADER_OR_FOLLOWER
         return KafkaError(code, f"another program has removed {self._name}, which can only be read now")
